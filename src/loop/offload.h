@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file threads: open, stat, cold reads and name look-ups that could block a loop. Two threads
+ * serve all loops of the process.
+ */
+#pragma once
+
+#include "loop/post.h"
+
+struct loop;
+struct offload;
+
+/* One piece of work, embedded by its owner, who must keep it until on_done has been called. */
+struct offload_job {
+    struct post_item item;                 /* used by offload */
+    struct list link;                      /* used by offload */
+    struct post *post;                     /* where on_done runs */
+    void (*work)(struct offload_job *job); /* on a file thread: may block, touches only the job */
+    void (*on_done)(struct offload_job *job); /* on the loop of `post` */
+};
+
+/* Starts count threads; NULL when the system refuses. */
+struct offload *offload_new(unsigned count);
+
+/* Waits for the work under way and ends the threads; work not begun is handed back undone first. */
+void offload_free(struct offload *offload);
+
+/* Hands a job over; any thread. */
+void offload_send(struct offload *offload, struct offload_job *job);
