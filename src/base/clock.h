@@ -17,6 +17,10 @@ uint64_t clock_us(void);
 /* Wall-clock milliseconds since 1970. */
 uint64_t clock_wall_ms(void);
 
+/* Splits a time in seconds since 1970 into date and time of day, UTC (tm_yday stays 0). Takes no lock
+ * and reads no time zone, unlike gmtime_r. */
+void clock_utc(time_t seconds, struct tm *ret_utc);
+
 /* An HTTP date takes this many bytes (IMF-fixdate, RFC 9110 5.6.7). */
 enum { CLOCK_HTTP_DATE = 29 };
 

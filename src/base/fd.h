@@ -28,7 +28,8 @@ ssize_t fd_read_all(int fd, char *out, size_t room);
 int fd_read_file(const char *path, size_t limit, char **ret_text, size_t *ret_size);
 
 /* Sends one message with count descriptors over a Unix socket (SOCK_SEQPACKET or SOCK_STREAM).
- * 0 or negative errno (-EAGAIN when it would block). */
+ * 0 or negative errno (-EAGAIN when it would block, -EMSGSIZE when it is too large or a stream took
+ * only a part of it: such a stream is of no use any more). */
 int fd_send(int socket, struct span message, const int *fds, size_t count);
 
 /* Receives one message and its descriptors (opened close-on-exec). Returns its length, 0 at end of
