@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counters in memory shared by master and its fronts (an anonymous shared mapping made before the first
+ * fork), so that totals outlive a front. Fronts add with relaxed order; gauges are kept per front entry,
+ * so that master can drop those of a dead one.
+ */
+#pragma once
+
+#include "board/board.h"
+#include "http/http.h"
+
+enum { FRONT_COUNTED_POOLS = 256, FRONT_BUCKETS = 14 };
+
+struct front_gauges {
+    _Atomic uint64_t open; /* connections */
+    _Atomic uint64_t idle;
+    _Atomic uint64_t streams;
+};
+
+struct front_pool_counters {
+    _Atomic uint64_t shed, expired, abandoned; /* CONTRACT part 4 */
+    _Atomic uint64_t requests;
+    _Atomic uint64_t reruns; /* run again after a worker died */
+};
+
+struct front_counters {
+    struct front_gauges gauges[BOARD_FRONTS];
+    _Atomic uint64_t accepted;
+    _Atomic uint64_t requests;
+    _Atomic uint64_t statuses[6]; /* [1] = 1xx .. [5] = 5xx */
+    _Atomic uint64_t aborted;
+    _Atomic uint64_t bytes_in, bytes_out;
+    _Atomic uint64_t underscore_dropped;
+    _Atomic uint64_t log_dropped;
+    _Atomic uint64_t refusals[REFUSAL_COUNT];
+    struct front_pool_counters pools[FRONT_COUNTED_POOLS];
+};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The handler for files: looks a request's path up below a site's root and answers with the file. The
+ * look-up may have to ask the file threads, so the answer to "is there one" comes by callback, on the
+ * exchange's loop, possibly before static_find returns.
+ */
+#pragma once
+
+#include "http/exchange.h"
+#include "loop/offload.h"
+
+/* What a site allows; owned by the front for the life of its edition. */
+struct static_root {
+    const char *folder; /* absolute */
+    const char *app;    /* the application folder as given, or NULL; for shared/ and releases/ */
+    const char **links; /* further folders that links may lead into, NULL-terminated, or NULL */
+    const char **serve; /* refused extensions that this site allows, NULL-terminated, or NULL */
+    const char *never;  /* absolute path of the configuration file, never sent; or NULL */
+    bool directories;   /* no pool: a folder without '/' at its end is redirected (301) */
+};
+
+/* One loop's open files and their times; made by the front, one per loop. */
+struct static_cache;
+
+/* offload and post are the front's. NULL when memory is out. */
+struct static_cache *static_cache_new(struct loop *loop, struct offload *offload,
+                                      struct post *post);
+void static_cache_free(struct static_cache *cache);
+
+/* GET and HEAD only: tries $uri, $uri.html and $uri/index.html below the root. Calls on_missing(exchange)
+ * when nothing may be served; otherwise takes the exchange over (sets its handler) and answers it: 200,
+ * 206, 304, 412, 416 or 301. If the exchange is cancelled meanwhile, nothing is called. */
+void static_find(struct exchange *exchange, struct static_cache *cache,
+                 const struct static_root *root, void (*on_missing)(struct exchange *exchange));
+
+/* Answers with a file that is already open (a descriptor from a worker's to_path, or an error page):
+ * validators and ranges as for others when full is set. The exchange's fields so far are kept; type is
+ * added when the fields have none. Takes fd. Returns false (fd closed) when it is no regular file. */
+bool static_send_open(struct exchange *exchange, int fd, struct span name, unsigned status,
+                      bool full);
