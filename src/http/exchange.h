@@ -120,6 +120,7 @@ struct piece {
     uint64_t offset; /* FILE: of the next byte */
     uint64_t size;   /* bytes still to send */
     char *data;      /* BYTES: the next byte */
+    size_t room;     /* BYTES: free bytes behind the last one, for the next write */
 };
 
 struct response {
