@@ -61,6 +61,9 @@ endif
 .PHONY: libraries-are-there tsan-unit
 all: build/leat extension
 
+# One short line per step; V=1 shows the commands.
+quiet = $(if $(filter-out 0,$(V)),,@echo '  $(1) $@';)
+
 # ---- Building: $(call variant,name) makes the rules of one variant ----
 
 libraries-are-there:
@@ -68,7 +71,7 @@ libraries-are-there:
 
 build/gen/%.c: src/%.rl $(wildcard src/*/*.rl)
 	@mkdir -p $(@D)
-	$(RAGEL) -C -G2 -I $(<D) -o $@ $<
+	$(call quiet,ragel)$(RAGEL) -C -G2 -I $(<D) -o $@ $<
 
 define variant
 $(1)_OBJECTS := $$(addprefix $$($(1)_DIR)/obj/,$$(OBJECT_NAMES))
@@ -77,31 +80,31 @@ $(1)_FUZZERS := $$(FUZZ_SOURCES:test/fuzz/%.c=$$($(1)_DIR)/fuzz/%)
 
 $$($(1)_DIR)/obj/%.o: src/%.c Makefile | libraries-are-there $$(GENERATED)
 	@mkdir -p $$(@D)
-	$$(CC) $$(BASE_CFLAGS) $$($(1)_CFLAGS) -c -o $$@ $$<
+	$$(call quiet,cc)$$(CC) $$(BASE_CFLAGS) $$($(1)_CFLAGS) -c -o $$@ $$<
 
 $$($(1)_DIR)/obj/gen/%.o: build/gen/%.c Makefile | libraries-are-there
 	@mkdir -p $$(@D)
-	$$(CC) $$(BASE_CFLAGS) $$(GENERATED_WARNINGS) $$($(1)_CFLAGS) -c -o $$@ $$<
+	$$(call quiet,cc)$$(CC) $$(BASE_CFLAGS) $$(GENERATED_WARNINGS) $$($(1)_CFLAGS) -c -o $$@ $$<
 
 $$($(1)_DIR)/leat: $$($(1)_OBJECTS)
-	$$(CC) $$(BASE_LDFLAGS) $$($(1)_LDFLAGS) -o $$@ $$^ $$(LIBS)
+	$$(call quiet,ld)$$(CC) $$(BASE_LDFLAGS) $$($(1)_LDFLAGS) -o $$@ $$^ $$(LIBS)
 
 # All but main, for programs that bring their own.
 $$($(1)_DIR)/libleat.a: $$(filter-out %/cli/main.o,$$($(1)_OBJECTS))
 	@rm -f $$@
-	ar rcs $$@ $$^
+	$$(call quiet,ar)ar rcs $$@ $$^
 
 # A test includes the file under test, so it holds that file's symbols already; what else it needs
 # comes from the archive. Its own definitions win, which lets it put others in their place.
 $$($(1)_DIR)/unit/%_test: test/unit/%_test.c Makefile $$($(1)_DIR)/libleat.a | $$(GENERATED)
 	@mkdir -p $$(@D)
-	$$(CC) $$(BASE_CFLAGS) $$(GENERATED_WARNINGS) $$($(1)_CFLAGS) -MF $$@.d $$(BASE_LDFLAGS) \
+	$$(call quiet,cc)$$(CC) $$(BASE_CFLAGS) $$(GENERATED_WARNINGS) $$($(1)_CFLAGS) -MF $$@.d $$(BASE_LDFLAGS) \
 		$$($(1)_LDFLAGS) -Wl,-z,muldefs -o $$@ $$< $$($(1)_DIR)/libleat.a -lcmocka $$(LIBS)
 
 # Fuzz targets with a main of ours that replays files and changes them: no other compiler needed.
 $$($(1)_DIR)/fuzz/%: test/fuzz/%.c test/fuzz/replay.c Makefile $$($(1)_DIR)/libleat.a | $$(GENERATED)
 	@mkdir -p $$(@D)
-	$$(CC) $$(filter-out -MMD -MP,$$(BASE_CFLAGS)) -Wno-missing-prototypes $$(GENERATED_WARNINGS) \
+	$$(call quiet,cc)$$(CC) $$(filter-out -MMD -MP,$$(BASE_CFLAGS)) -Wno-missing-prototypes $$(GENERATED_WARNINGS) \
 		$$($(1)_CFLAGS) $$(BASE_LDFLAGS) $$($(1)_LDFLAGS) -Wl,-z,muldefs -o $$@ $$< \
 		test/fuzz/replay.c $$($(1)_DIR)/libleat.a $$(LIBS)
 

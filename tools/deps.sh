@@ -102,7 +102,14 @@ install_gems()
     say "installing gems:" $missing
     place=$(gem_place)
     for gem in $missing; do
-        gem install --conservative --no-document --quiet $place "${gem%%:*}" -v "${gem#*:}" >&2
+        name=${gem%%:*}
+        # Rack 2 and the gem rackup bring the same command; it shall be the one of rackup.
+        case $name in
+        rack) extra="--bindir $(mktemp -d)" ;;
+        rackup) extra=--force ;;
+        *) extra='' ;;
+        esac
+        gem install --conservative --no-document --quiet $place $extra "$name" -v "${gem#*:}" >&2
     done
 }
 
