@@ -22,7 +22,8 @@ struct offload_job {
 /* Starts count threads; NULL when the system refuses. */
 struct offload *offload_new(unsigned count);
 
-/* Waits for the work under way and ends the threads; work not begun is handed back undone first. */
+/* Waits for the work under way and ends the threads; work not begun is handed back undone first: its
+ * on_done finds the job as it was sent. The boxes of all jobs must outlive this call. Takes NULL. */
 void offload_free(struct offload *offload);
 
 /* Hands a job over; any thread. */

@@ -18,8 +18,10 @@ struct post_item {
 /* Opens a box on a loop (its own thread calls); NULL when the system refuses. */
 struct post *post_new(struct loop *loop);
 
-/* Closes it; items not yet run are run first. */
+/* Closes it (its loop's thread, not from within an item); items not yet run are run first. No one may
+ * send any more. Takes NULL. */
 void post_free(struct post *post);
 
-/* Hands an item over; any thread. Items of one sender run in order. */
+/* Hands an item over; any thread. Items of one sender run in order; an item may be sent again or
+ * freed from its run. */
 void post_send(struct post *post, struct post_item *item);
