@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 static const struct span unix_prefix = SPAN("unix:");
+static const struct span here = SPAN(".");
+static const struct span top = SPAN("/");
 
 static bool parse_port(struct span text, in_port_t *ret_port)
 {
@@ -201,7 +203,7 @@ int address_in_folder(struct span folder, int folder_fd, struct span name,
                       struct sockaddr_un *ret_socket)
 {
     struct sockaddr_un local = {.sun_family = AF_UNIX};
-    const char *slash = folder.data[folder.size - 1] == '/' ? "" : "/";
+    const char *slash = span_ends_with(folder, top) ? "" : "/";
     int size = snprintf(local.sun_path, sizeof(local.sun_path), "%.*s%s%.*s", SPAN_ARG(folder),
                         slash, SPAN_ARG(name));
 
@@ -216,7 +218,6 @@ int address_in_folder(struct span folder, int folder_fd, struct span name,
 
 int address_open_folder(const char *path, struct span *ret_folder, struct span *ret_name)
 {
-    static const struct span here = SPAN("."), top = SPAN("/");
     struct span whole = span_of(path), folder, name;
     size_t slash = span_find_last(whole, '/');
     char text[sizeof(((struct address *)0)->path)];

@@ -102,11 +102,7 @@ static void on_ready(struct watch *watch, uint32_t events)
         told |= stream->wants & STREAM_READ;
     if (events & EPOLLOUT)
         told |= stream->wants & STREAM_WRITE;
-    if (events & (EPOLLERR | EPOLLHUP)) {
-        told |= STREAM_HANGUP;
-        hang_up(stream);
-    } else if (watch->events != epoll_events(stream->wants) &&
-               loop_rewatch(watch, epoll_events(stream->wants))) {
+    if ((events & (EPOLLERR | EPOLLHUP)) || loop_rewatch(watch, epoll_events(stream->wants))) {
         told |= STREAM_HANGUP;
         hang_up(stream);
     }

@@ -290,23 +290,26 @@ static void a_listener_that_fails_half_way_leaves_nothing_behind(void **state)
 
 static void access_is_never_given_to_what_a_link_points_at(void **state)
 {
+    struct listen_options closed = options;
+    const char *reason = NULL;
     struct place place;
     struct stat status;
     struct room room;
-    char victim[300];
+    char name[300];
     int fd;
     (void)state;
 
     enter(&room, 0);
-    (void)snprintf(victim, sizeof(victim), "%s/victim", room.folder);
-    fd = open(victim, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-    fd_close(&fd);
-    assert_int_equal(symlink("victim", room.address.path), 0);
+    closed.mode = 0600;
+    fd = listen_open(&room.address, &closed, &reason);
+    (void)snprintf(name, sizeof(name), "%s/link", room.folder);
+    assert_int_equal(symlink("web.sock", name), 0);
     place.folder_fd = address_open_folder(room.address.path, &place.folder, &place.name);
-    assert_int_equal(set_access(&place, "web.sock", &options), -EEXIST);
-    assert_int_equal(stat(victim, &status), 0);
+    assert_int_equal(set_access(&place, "link", &options), -EEXIST);
+    assert_int_equal(stat(room.address.path, &status), 0);
     assert_int_equal(status.st_mode & 07777, 0600);
-    assert_int_equal(unlink(victim), 0);
+    assert_int_equal(unlink(name), 0);
+    fd_close(&fd);
     fd_close(&place.folder_fd);
     leave(&room);
 }
