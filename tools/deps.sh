@@ -15,15 +15,17 @@ lint_packages='clang-format clang-tidy cppcheck'
 lint_gems=''
 
 # g++ and the like are for gems that compile something.
-test_packages='curl apache2-utils strace procps g++ ca-certificates git libsqlite3-dev bundler'
+test_packages='curl apache2-utils strace procps g++ ca-certificates git libsqlite3-dev libxml2-dev
+    libxslt1-dev bundler'
 # name:requirement:version, where the version is one that Ruby 3.1 runs.
 test_gems='minitest:~>5.15 rack:~>2.2.0 rack:~>3.0.0 rack:~>3.1.0 rack:~>3.2.0 rackup:~>2.1 rails:~>7.2.0
     sqlite3:~>1.7'
 
-demo_packages='g++ ca-certificates git libsqlite3-dev bundler curl'
+demo_packages='g++ ca-certificates git libsqlite3-dev libxml2-dev libxslt1-dev bundler curl'
 demo_gems='rails:~>7.2.0 sqlite3:~>1.7'
 
-bench_packages='g++ ca-certificates git libsqlite3-dev bundler apache2-utils wrk nginx-light'
+bench_packages='g++ ca-certificates git libsqlite3-dev libxml2-dev libxslt1-dev bundler
+    apache2-utils wrk nginx-light'
 bench_gems='puma:~>6.4 unicorn:~>6.1 iodine:~>0.7.50'
 
 say()
@@ -101,6 +103,8 @@ install_gems()
     [ -n "$missing" ] || return 0
     say "installing gems:" $missing
     place=$(gem_place)
+    # Else nokogiri builds a libxml2 of its own, which takes minutes.
+    export NOKOGIRI_USE_SYSTEM_LIBRARIES=1
     for gem in $missing; do
         name=${gem%%:*}
         # Rack 2 and the gem rackup bring the same command; it shall be the one of rackup.

@@ -45,7 +45,7 @@ static bool enlarge(struct buf *buf, size_t needed)
 
     if (!room)
         return false;
-    if (buf->start == 0) {
+    if (!buf->memory || buf->start == 0) {
         memory = realloc(buf->memory, room);
         if (!memory)
             return false;

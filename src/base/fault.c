@@ -54,7 +54,8 @@ void faults_print(const struct faults *faults, int fd, const char *prefix)
     size_t before = strlen(prefix);
 
     for (size_t i = 0; i < faults->size; i++) {
-        size_t size = (size_t)fault_format(&faults->items[i], NULL, 0);
+        char beginning[1];
+        size_t size = (size_t)fault_format(&faults->items[i], beginning, sizeof(beginning));
         char *line = must_alloc(1, before + size + 1);
 
         memcpy(line, prefix, before);

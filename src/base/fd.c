@@ -135,13 +135,14 @@ int fd_send(int socket, struct span message, const int *fds, size_t count)
 
     CHECK(count <= FD_PASS_MAX && message.size > 0);
     if (count) {
-        memset(&control, 0, CMSG_SPACE(count * sizeof(int)));
+        /* The first part of a control message stands at its beginning. */
+        memset(&control, 0, sizeof(control));
+        control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(count * sizeof(int)),
+                                          .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
         header.msg_control = control.bytes;
         header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-        *CMSG_FIRSTHDR(&header) = (struct cmsghdr){.cmsg_len = CMSG_LEN(count * sizeof(int)),
-                                                   .cmsg_level = SOL_SOCKET,
-                                                   .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&header)), fds, count * sizeof(int));
     }
 
     do
