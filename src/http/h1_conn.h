@@ -32,12 +32,19 @@ struct h1_options {
 
 struct h1_conn;
 
-/* Takes over an accepted stream (the struct is copied; the stream is the connection's from now on).
- * peer, local: copied. on_close is called once, last, when the connection is gone. NULL when memory is
- * out; the stream is closed then. */
-struct h1_conn *h1_conn_open(const struct h1_options *options, const struct stream *stream,
+/* Opens a connection on an accepted, non-blocking socket, which is the connection's from now on, also
+ * on failure. peer, local: copied. on_close is called once, last, when the connection is gone. NULL
+ * when memory is out or the loop refuses. */
+struct h1_conn *h1_conn_open(const struct h1_options *options, struct loop *loop, int fd,
                              const struct address *peer, const struct address *local,
                              void (*on_close)(struct h1_conn *conn, void *owner), void *owner);
+
+/* The same on a stream that is open already (TLS). Its memory stays the caller's: the struct may be
+ * freed in on_close, not before. */
+struct h1_conn *h1_conn_open_stream(const struct h1_options *options, struct stream *stream,
+                                    const struct address *peer, const struct address *local,
+                                    void (*on_close)(struct h1_conn *conn, void *owner),
+                                    void *owner);
 
 /* Whether it waits for a request and none has begun (it may be closed to save descriptors). */
 bool h1_conn_is_idle(const struct h1_conn *conn);
@@ -48,3 +55,6 @@ void h1_conn_drain(struct h1_conn *conn, bool answer_once);
 
 /* Ends it now, whatever it does. */
 void h1_conn_close(struct h1_conn *conn, enum refusal refusal);
+
+/* Frees what ended requests of this thread left for the next ones; before a loop thread ends. */
+void h1_conn_free_spares(void);
