@@ -5,6 +5,9 @@
  * in flight; the woken thread wakes the next while requests are queued.
  *
  *   header.wake: | thread + 1, 32 bits | time in milliseconds, 32 bits |
+ *
+ * Only a thread itself ever says that it is awake: a waker that dies between two steps leaves a sleeper
+ * that still looks asleep, and the next wake goes to it (README 40).
  */
 #pragma once
 
@@ -15,11 +18,16 @@ enum { BELL_REPEAT_MS = 5 }; /* an unanswered wake goes to another thread after 
 /* Front, or a worker that leaves requests queued: wakes a sleeping thread of the ready worker with the
  * fewest busy threads, the most recently asleep first, unless a wake younger than BELL_REPEAT_MS is in
  * flight. idle_only: only of a worker with no busy thread. Returns whether anybody was rung, or is being
- * woken already. */
+ * woken already: then a front calls again after BELL_REPEAT_MS while its request is still queued. */
 bool bell_wake_worker(const struct board *board, uint64_t now_us, bool idle_only);
 
+/* Worker thread that was awake for the queue, after it took a request or when it takes none any more
+ * (retiring, interrupted): wakes the next sleeper if requests are still queued. */
+void bell_pass_on(const struct board *board, uint64_t now_us);
+
 /* Worker thread: falls asleep on the queue until rung or timeout_ms passed (-1 = no limit). Call
- * bell_prepare first, look at the queue once more, then bell_sleep or bell_stay.
+ * bell_prepare first, look once more at all it would be woken for (queue, page, note, its worker's life,
+ * interrupts), then bell_sleep or bell_stay.
  *
  *   bell = bell_prepare(board, thread, BOARD_SLEEP_QUEUE);
  *   if (something came meanwhile) bell_stay(board, thread); else bell_sleep(board, thread, bell, -1);
@@ -44,9 +52,13 @@ void bell_notify_front(const struct board *board, uint32_t front, uint32_t loop,
 void bell_ring_front(const struct board *board, uint32_t front, uint32_t loop);
 
 /* Front loop: about to sleep. False when notices are waiting, then it must not. bell_front_wake ends
- * the sleep (harmless when awake) and empties the eventfd when it was rung. */
+ * the sleep (harmless when awake) and empties the eventfd when it was rung. A ringer that was slow may
+ * write the eventfd later: whoever watches it for reading empties it with bell_front_empty, or watches
+ * it edge-triggered. */
 bool bell_front_sleep(const struct board *board, uint32_t front, uint32_t loop);
 void bell_front_wake(const struct board *board, uint32_t front, uint32_t loop);
+void bell_front_empty(const struct board *board, uint32_t front, uint32_t loop);
 
-/* Front loop: takes the notice bits of the word-th group of 64 threads. */
+/* Front loop: takes the notice bits of the word-th group of 64 threads, word < board->notice_words; bits
+ * of threads that the board does not have are left out. */
 uint64_t bell_take_notices(const struct board *board, uint32_t front, uint32_t loop, uint32_t word);

@@ -55,10 +55,9 @@ struct board_header {
     _Alignas(BOARD_LINE) _Atomic uint32_t ticket; /* next ticket; fronts add */
     _Alignas(
         BOARD_LINE) _Atomic uint32_t high; /* slots from here up are FREE; fronts, see queue.h */
-    _Alignas(BOARD_LINE) _Atomic uint64_t wake; /* the wake in flight, see bell.h; 0 = none */
-    _Alignas(
-        BOARD_LINE) _Atomic uint32_t sleepers; /* worker threads asleep on the queue (a hint) */
-    _Atomic uint32_t naps;                     /* counts sleeps, to find the latest sleeper */
+    _Alignas(BOARD_LINE) _Atomic uint64_t wake;     /* the wake in flight, see bell.h; 0 = none */
+    _Alignas(BOARD_LINE) _Atomic uint32_t sleepers; /* threads asleep on the queue; never too low */
+    _Atomic uint32_t naps;                          /* counts sleeps, to find the latest sleeper */
 };
 
 /* What a front or a worker is, as far as master knows. Master is the only writer. */
@@ -83,9 +82,9 @@ struct board_worker {
     _Atomic uint32_t generation;                /* master */
     _Atomic uint32_t audited; /* bit per front that has given back; fronts, master clears */
     _Alignas(BOARD_LINE) _Atomic uint32_t ready; /* 1 = serving; worker */
-    _Atomic uint32_t busy;                       /* threads that hold a slot; worker */
-    _Atomic uint64_t requests;                   /* finished since it started; worker */
-    _Atomic uint64_t private_bytes;              /* own smaps_rollup, measured when idle; worker */
+    _Atomic uint32_t busy;          /* threads that hold a slot; queue_take and slot_finish count */
+    _Atomic uint64_t requests;      /* finished since it started; slot_finish counts */
+    _Atomic uint64_t private_bytes; /* own smaps_rollup, measured when idle; worker */
     _Atomic uint64_t pss_bytes;
     _Atomic uint64_t rss_bytes;
 };
@@ -93,10 +92,13 @@ struct board_worker {
 /* What a worker thread sleeps for. */
 enum board_sleep { BOARD_AWAKE, BOARD_SLEEP_QUEUE, BOARD_SLEEP_PAGE };
 
+/* What a front's loop does, as far as its ringers know. */
+enum board_loop { BOARD_LOOP_AWAKE, BOARD_LOOP_ASLEEP, BOARD_LOOP_RUNG };
+
 /* One worker thread: thread number = worker * shape.threads + index. */
 struct board_thread {
     _Alignas(BOARD_LINE) _Atomic uint32_t bell; /* futex word; whoever rings adds 1 */
-    _Atomic uint32_t asleep; /* enum board_sleep; the thread, cleared by its waker */
+    _Atomic uint32_t asleep; /* enum board_sleep; the thread alone, audit when it is dead */
     _Atomic uint32_t nap;    /* header.naps when it fell asleep; the thread */
     _Alignas(BOARD_LINE) _Atomic uint64_t pages[BOARD_PAGES]; /* page words, see page.h */
 };
@@ -110,7 +112,7 @@ struct board {
     struct board_front *fronts;
     struct board_worker *workers;
     struct board_thread *threads;
-    _Atomic uint32_t *asleep;  /* [front][loop]: the loop sleeps; the loop sets, a ringer clears */
+    _Atomic uint32_t *asleep;  /* [front][loop]: enum board_loop; the loop, RUNG by a ringer */
     _Atomic uint64_t *notices; /* [front][loop][thread / 64]: a bit per thread with news */
     _Atomic uint64_t *words;   /* [slot], see slot.h */
     _Atomic uint32_t *notes;   /* [slot], see slot.h */
@@ -152,6 +154,19 @@ static inline uint32_t board_worker_of(const struct board *board, uint32_t threa
 static inline uint32_t board_thread_count(const struct board *board)
 {
     return board->shape.workers * board->shape.threads;
+}
+
+/* Whether an entry's process lives, or is about to: it may hold slots and is told what happens. */
+static inline bool board_is_live(uint32_t life)
+{
+    return life == BOARD_STARTING || life == BOARD_ALIVE || life == BOARD_RETIRING;
+}
+
+/* Whether the worker that this thread number belongs to lives; false for numbers out of range. */
+static inline bool board_thread_lives(const struct board *board, uint32_t thread)
+{
+    return thread < board_thread_count(board) &&
+           board_is_live(atomic_load(&board->workers[board_worker_of(board, thread)].life));
 }
 
 /* The asleep word of a front's loop; the notice words of a front's loop. */

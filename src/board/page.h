@@ -59,8 +59,19 @@ struct page_word {
     uint32_t bytes;
 };
 
-struct page_word page_unpack(uint64_t word);
-uint64_t page_pack(struct page_word word);
+enum { PAGE_SEQUENCES = 1 << 14 }; /* sequences count modulo this */
+
+static inline struct page_word page_unpack(uint64_t word)
+{
+    return (struct page_word){(uint32_t)(word >> 44), (uint32_t)(word >> 30) & 0x3fff,
+                              (uint32_t)(word >> 16) & 0x3fff, (uint32_t)word & 0xffff};
+}
+
+static inline uint64_t page_pack(struct page_word word)
+{
+    return (uint64_t)word.slot << 44 | (uint64_t)(word.turn & 0x3fff) << 30 |
+           (uint64_t)(word.sequence & 0x3fff) << 16 | (word.bytes & 0xffff);
+}
 
 /* One worker thread's side while it fills pages for one slot; lives in the worker. */
 struct page_writer {
@@ -91,7 +102,9 @@ void page_publish(struct page_writer *writer);
 bool page_is_lost(const struct page_writer *writer);
 
 /* Front: looks for the pages of this thread that belong to (slot, turn), oldest sequence first. Returns
- * the index of the page and its word, or -1. */
+ * the index of the page and its word, or -1. A hostile worker may fill pages without end: take at most
+ * BOARD_PAGES of them before other work. Words that cannot be (no such slot, too many bytes) are skipped
+ * here and in page_list, see page_is_broken. */
 int page_find(const struct board *board, uint32_t thread, uint32_t slot, uint32_t turn,
               struct page_word *ret_word);
 
@@ -99,12 +112,19 @@ int page_find(const struct board *board, uint32_t thread, uint32_t slot, uint32_
  * returns how many (at most BOARD_PAGES). Values are not trusted. */
 unsigned page_list(const struct board *board, uint32_t thread, struct page_word out[BOARD_PAGES]);
 
+/* Front: one of this thread's page words is none that our worker writes: its process is to be killed. */
+bool page_is_broken(const struct board *board, uint32_t thread);
+
 /* Front: the bytes of a page; copy them before looking at them. */
 const char *page_bytes(const struct board *board, uint32_t thread, unsigned page);
 
 /* Front: the page was taken; empties it if its word is still the one seen, and wakes the thread if it
  * waits for a page. */
 void page_release(const struct board *board, uint32_t thread, unsigned page, struct page_word seen);
+
+/* Front, or the worker when its front is dead: empties the pages of this thread that carry (slot, turn),
+ * and wakes the thread if it waits for one. slot_free and slot_finish do it. */
+void page_drop(const struct board *board, uint32_t thread, uint32_t slot, uint32_t turn);
 
 /* Front: walks records in bytes that were copied out of a page. Returns true with the next record and
  * its payload; false at the end, or with *ret_broken true when the bytes are no records. */

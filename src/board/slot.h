@@ -77,9 +77,26 @@ struct slot_request {
     struct slot_span public_root; /* reserved for X-Sendfile; empty */
 };
 
+enum { SLOT_TURNS = 1 << 14 }; /* turns count modulo this */
+
 /* Takes a word apart, and puts it together. */
-struct slot_word slot_unpack(uint64_t word);
-uint64_t slot_pack(struct slot_word word);
+static inline struct slot_word slot_unpack(uint64_t word)
+{
+    return (struct slot_word){(enum slot_state)(word >> 60), (uint32_t)(word >> 46) & 0x3fff,
+                              (uint32_t)(word >> 32) & (SLOT_TURNS - 1), (uint32_t)word};
+}
+
+static inline uint64_t slot_pack(struct slot_word word)
+{
+    return (uint64_t)word.state << 60 | (uint64_t)(word.owner & 0x3fff) << 46 |
+           (uint64_t)(word.turn & (SLOT_TURNS - 1)) << 32 | word.ticket;
+}
+
+/* Whether the worker of this thread holds the slot: TAKEN, CALLED or REPLYING. */
+static inline bool slot_is_held(struct slot_word word)
+{
+    return word.state >= SLOT_TAKEN && word.state <= SLOT_REPLYING;
+}
 
 /* The slot's word as it is now (acquire). */
 static inline struct slot_word slot_look(const struct board *board, uint32_t slot)
@@ -92,6 +109,9 @@ static inline struct slot_request *slot_request(const struct board *board, uint3
 {
     return (struct slot_request *)(board->slots + (size_t)slot * board->shape.slot_bytes);
 }
+
+/* The front and loop that a slot's request names, each read once; false when they cannot be. */
+bool slot_front(const struct board *board, uint32_t slot, uint32_t *ret_front, uint32_t *ret_loop);
 
 /* The bytes of a part, or an empty span when it does not lie inside the slot. */
 struct span slot_text(const struct board *board, uint32_t slot, struct slot_span part);
@@ -110,17 +130,26 @@ bool slot_append(const struct board *board, uint32_t slot, struct span bytes,
 /* Front: reserves the table of count fields; the caller fills it. NULL when it does not fit. */
 struct slot_field *slot_fields(const struct board *board, uint32_t slot, uint32_t count);
 
-/* Worker: moves a slot that it owns forward (TAKEN -> CALLED -> REPLYING). Release order. */
-void slot_advance(const struct board *board, uint32_t slot, uint32_t thread, enum slot_state state);
+/* Worker: moves a slot that it owns forward (TAKEN -> CALLED -> REPLYING). Release order. False, and
+ * nothing changed, when this thread does not hold the slot or it is as far already. */
+bool slot_advance(const struct board *board, uint32_t slot, uint32_t thread, enum slot_state state);
 
-/* Worker: the answer is complete, or the request was given up. The slot becomes DONE for its front, or
- * FREE when that front is dead. */
-void slot_finish(const struct board *board, uint32_t slot, uint32_t thread);
+/* Worker: the answer is complete, or the request was given up. The slot becomes DONE for its front,
+ * which is told, or FREE when that front is dead. Counts the worker's `busy` down and `requests` up
+ * (queue_take counted it up). False when this thread does not hold the slot. */
+bool slot_finish(const struct board *board, uint32_t slot, uint32_t thread);
 
-/* Front: gives back a slot that is FILLING, CANCELLED or DONE, and lowers the high-water mark when it
- * can. */
-void slot_free(const struct board *board, uint32_t slot);
+/* Front: gives back a slot of its own that is FILLING, CANCELLED or DONE, or held by a worker that is
+ * dead; drops pages that still carry it and lowers the high-water mark when it can. False, and nothing
+ * changed, while the slot is FREE, QUEUED or held by a living worker. The caller compares the turn with
+ * its private copy first. */
+bool slot_free(const struct board *board, uint32_t slot);
 
-/* Front: tells the worker; worker: asks. */
+/* Front: tells the worker, and rings it when it waits for a page; worker: asks.
+ *
+ *   note:  | turn 14 | enum slot_note 2 |
+ */
 void slot_set_note(const struct board *board, uint32_t slot, enum slot_note note);
+bool slot_set_note_of_turn(const struct board *board, uint32_t slot, uint32_t turn,
+                           enum slot_note note); /* master, for a dead front; rings nobody */
 enum slot_note slot_get_note(const struct board *board, uint32_t slot);
