@@ -4,7 +4,7 @@
 # Installs what a purpose needs and is missing: Debian packages with apt-get (as root or through
 # sudo) and gems. Says what it installs, and is silent when all is there.
 #
-# usage: tools/deps.sh PURPOSE...      purposes: build lint test demo bench
+# usage: tools/deps.sh PURPOSE...      purposes: build lint test demo bench; all but lint include build
 set -eu
 
 build_packages='gcc make pkg-config ragel libssl-dev libnghttp2-dev libyaml-dev zlib1g-dev
@@ -103,13 +103,15 @@ install_gems()
     [ -n "$missing" ] || return 0
     say "installing gems:" $missing
     place=$(gem_place)
+    unused=$(mktemp -d)
+    trap 'rm -rf "$unused"' EXIT
     # Else nokogiri builds a libxml2 of its own, which takes minutes.
     export NOKOGIRI_USE_SYSTEM_LIBRARIES=1
     for gem in $missing; do
         name=${gem%%:*}
         # Rack 2 and the gem rackup bring the same command; it shall be the one of rackup.
         case $name in
-        rack) extra="--bindir $(mktemp -d)" ;;
+        rack) extra="--bindir $unused" ;;
         rackup) extra=--force ;;
         *) extra='' ;;
         esac
@@ -124,9 +126,9 @@ for purpose in "$@"; do
     case $purpose in
     build) packages="$packages $build_packages" gems="$gems $build_gems" ;;
     lint) packages="$packages $lint_packages" gems="$gems $lint_gems" ;;
-    test) packages="$packages $test_packages" gems="$gems $test_gems" ;;
-    demo) packages="$packages $demo_packages" gems="$gems $demo_gems" ;;
-    bench) packages="$packages $bench_packages" gems="$gems $bench_gems" ;;
+    test) packages="$packages $build_packages $test_packages" gems="$gems $test_gems" ;;
+    demo) packages="$packages $build_packages $demo_packages" gems="$gems $demo_gems" ;;
+    bench) packages="$packages $build_packages $bench_packages" gems="$gems $bench_gems" ;;
     *) say "tools/deps.sh: no such purpose: $purpose"; exit 2 ;;
     esac
 done
