@@ -82,8 +82,8 @@ struct board_worker {
     _Atomic uint32_t generation;                /* master */
     _Atomic uint32_t audited; /* bit per front that has given back; fronts, master clears */
     _Alignas(BOARD_LINE) _Atomic uint32_t ready; /* 1 = serving; worker */
-    _Atomic uint32_t busy;          /* threads that hold a slot; queue_take and slot_finish count */
-    _Atomic uint64_t requests;      /* finished since it started; slot_finish counts */
+    _Atomic uint32_t busy;          /* threads that answer or tidy up after an answer; worker */
+    _Atomic uint64_t requests;      /* finished since it started; worker */
     _Atomic uint64_t private_bytes; /* own smaps_rollup, measured when idle; worker */
     _Atomic uint64_t pss_bytes;
     _Atomic uint64_t rss_bytes;

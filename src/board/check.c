@@ -2,13 +2,6 @@
 #include "base/base.h"
 #include "board/audit.h"
 
-/* Counts taken over the slots, to be compared with what the tables say. */
-struct tally {
-    uint32_t high;
-    uint32_t ticket;
-    uint64_t held;
-};
-
 static uint32_t life_of_front(const struct board *board, uint32_t front)
 {
     return atomic_load(&board->fronts[front].life);
@@ -65,7 +58,8 @@ static const char *check_worker_slot(const struct board *board, uint32_t slot,
     return NULL;
 }
 
-static const char *check_slot(const struct board *board, uint32_t slot, struct tally *tally)
+static const char *check_slot(const struct board *board, uint32_t slot, uint32_t high,
+                              uint32_t ticket)
 {
     struct slot_word word = slot_look(board, slot);
 
@@ -73,11 +67,10 @@ static const char *check_slot(const struct board *board, uint32_t slot, struct t
         return "a slot's state is none";
     if (word.state == SLOT_FREE)
         return word.owner || word.ticket ? "a free slot has an owner or a ticket" : NULL;
-    if (slot >= tally->high && word.state != SLOT_FILLING)
+    if (slot >= high && word.state != SLOT_FILLING)
         return "a slot above the mark is neither FREE nor FILLING";
-    if (word.state != SLOT_FILLING && (int32_t)(tally->ticket - word.ticket) <= 0)
+    if (word.state != SLOT_FILLING && (int32_t)(ticket - word.ticket) <= 0)
         return "a slot has a ticket that was not yet drawn";
-    tally->held += slot_is_held(word);
     if (word.state >= SLOT_TAKEN && word.state <= SLOT_DONE)
         return check_worker_slot(board, slot, word);
     return check_front_slot(board, word);
@@ -124,7 +117,7 @@ static const char *check_thread(const struct board *board, uint32_t thread, uint
     return broken;
 }
 
-static const char *check_worker(const struct board *board, uint32_t index, uint64_t *busy)
+static const char *check_worker(const struct board *board, uint32_t index)
 {
     const struct board_worker *worker = &board->workers[index];
     uint32_t life = atomic_load(&worker->life);
@@ -136,9 +129,6 @@ static const char *check_worker(const struct board *board, uint32_t index, uint6
         return "an unused worker entry is not empty";
     if (atomic_load(&worker->busy) > board->shape.threads)
         return "a worker is busier than it has threads";
-    /* A dead worker may have died between the slot's word and its count. */
-    if (life != BOARD_DEAD)
-        *busy += atomic_load(&worker->busy);
     return NULL;
 }
 
@@ -154,24 +144,14 @@ static const char *check_fronts(const struct board *board)
     return NULL;
 }
 
-static bool has_dead_worker(const struct board *board)
+static const char *check_slots(const struct board *board)
 {
-    for (uint32_t worker = 0; worker < board->shape.workers; worker++)
-        if (atomic_load(&board->workers[worker].life) == BOARD_DEAD)
-            return true;
-    return false;
-}
-
-static const char *check_slots(const struct board *board, uint64_t busy)
-{
-    struct tally tally = {atomic_load(&board->header->high), atomic_load(&board->header->ticket),
-                          0};
+    uint32_t high = atomic_load(&board->header->high);
+    uint32_t ticket = atomic_load(&board->header->ticket);
     const char *broken = NULL;
 
     for (uint32_t slot = 0; slot < board->shape.slots && !broken; slot++)
-        broken = check_slot(board, slot, &tally);
-    if (!broken && tally.held != busy && !has_dead_worker(board))
-        broken = "the workers are busy with another number of slots than they hold";
+        broken = check_slot(board, slot, high, ticket);
     return broken;
 }
 
@@ -179,16 +159,15 @@ const char *board_audit(const struct board *board)
 {
     const char *broken = check_header(board);
     uint64_t sleeping = 0;
-    uint64_t busy = 0;
 
     if (!broken)
         broken = check_fronts(board);
     for (uint32_t i = 0; i < board->shape.workers && !broken; i++)
-        broken = check_worker(board, i, &busy);
+        broken = check_worker(board, i);
     for (uint32_t i = 0; i < board_thread_count(board) && !broken; i++)
         broken = check_thread(board, i, &sleeping);
     if (!broken)
-        broken = check_slots(board, busy);
+        broken = check_slots(board);
     if (!broken && atomic_load(&board->header->sleepers) < sleeping)
         broken = "more threads sleep than are counted";
     return broken;

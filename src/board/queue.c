@@ -170,9 +170,6 @@ int64_t queue_take(const struct board *board, uint32_t thread, struct slot_word 
                                                      memory_order_acq_rel, memory_order_relaxed))
             continue;
         BOARD_STEP(SLOT_TAKEN);
-        /* Relaxed: a hint for wakers. */
-        atomic_fetch_add_explicit(&board->workers[board_worker_of(board, thread)].busy, 1,
-                                  memory_order_relaxed);
         *ret_word = word;
         return slot;
     }

@@ -18,7 +18,7 @@ bool queue_push_again(const struct board *board, uint32_t slot, struct slot_word
                       uint32_t front);
 
 /* Worker thread: takes the oldest request. Returns the slot, now TAKEN by this thread, or -1 when
- * nothing is queued. *ret_word is its word. Counts the worker's `busy` up. */
+ * nothing is queued. *ret_word is its word. */
 int64_t queue_take(const struct board *board, uint32_t thread, struct slot_word *ret_word);
 
 /* The age in microseconds of the oldest queued request, or -1 when none is queued. */

@@ -148,7 +148,6 @@ bool slot_finish(const struct board *board, uint32_t slot, uint32_t thread)
 {
     struct slot_word seen = slot_look(board, slot);
     struct slot_word done = seen;
-    struct board_worker *worker;
     uint32_t front, loop;
     bool told;
 
@@ -160,10 +159,6 @@ bool slot_finish(const struct board *board, uint32_t slot, uint32_t thread)
     if (!change(board, slot, seen, done))
         return false;
     BOARD_STEP(SLOT_DONE);
-    worker = &board->workers[board_worker_of(board, thread)];
-    /* Relaxed: counters that nobody derives an order from. */
-    atomic_fetch_sub_explicit(&worker->busy, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&worker->requests, 1, memory_order_relaxed);
     if (!told)
         return true;
     /* README 31: DONE comes before the look at the front's life, as DEAD does before master's audit. */

@@ -135,8 +135,7 @@ struct slot_field *slot_fields(const struct board *board, uint32_t slot, uint32_
 bool slot_advance(const struct board *board, uint32_t slot, uint32_t thread, enum slot_state state);
 
 /* Worker: the answer is complete, or the request was given up. The slot becomes DONE for its front,
- * which is told, or FREE when that front is dead. Counts the worker's `busy` down and `requests` up
- * (queue_take counted it up). False when this thread does not hold the slot. */
+ * which is told, or FREE when that front is dead. False when this thread does not hold the slot. */
 bool slot_finish(const struct board *board, uint32_t slot, uint32_t thread);
 
 /* Front: gives back a slot of its own that is FILLING, CANCELLED or DONE, or held by a worker that is
