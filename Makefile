@@ -161,7 +161,7 @@ tsan-unit: $(tsan_TESTS)
 	$(call run_units,$(FIXED_ADDRESSES),$(tsan_TESTS))
 
 # One process for all files, so that the runner closes with one line for all.
-RUN_SYSTEM = $(RUBY) -Ilib -Itest -e 'ARGV.each { |file| require File.expand_path(file) }' $(SYSTEM_TESTS)
+RUN_SYSTEM = $(RUBY) -E UTF-8 -Ilib -Itest -e 'ARGV.each { |file| require File.expand_path(file) }' $(SYSTEM_TESTS)
 
 test-system: all
 	LEAT_BINARY=$(CURDIR)/build/leat $(RUN_SYSTEM)

@@ -12,6 +12,9 @@ require "etc"
 require "open3"
 require "ripper"
 
+# The files are UTF-8, whatever the locale.
+Encoding.default_external = Encoding::UTF_8
+
 ROOT = File.expand_path("..", __dir__)
 Dir.chdir(ROOT)
 
