@@ -169,8 +169,13 @@ test-system: all
 # Reports of the sanitized server go to files: a crash that the server heals from must not pass.
 define system_with_reports
 	@rm -f $(1)/report.*
-	$(call SANITIZER_OPTIONS,log_path=$(CURDIR)/$(1)/report) LEAT_BINARY=$(CURDIR)/$(1)/leat $(2) $(RUN_SYSTEM)
-	@if ls $(1)/report.* >/dev/null 2>&1; then cat $(1)/report.*; echo 'the sanitizer found something'; exit 1; fi
+	@failed=0; \
+	$(call SANITIZER_OPTIONS,log_path=$(CURDIR)/$(1)/report) LEAT_BINARY=$(CURDIR)/$(1)/leat $(2) \
+		$(RUN_SYSTEM) || failed=1; \
+	if ls $(1)/report.* >/dev/null 2>&1; then \
+		cat $(1)/report.*; echo 'the sanitizer found something'; failed=1; \
+	fi; \
+	exit $$failed
 endef
 
 asan: all build/asan/leat
