@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#include "board/bell.h"
+#include "board/queue.h"
+#include "upstream/rack_table.h"
+
+enum {
+    BUSY_AFTER_US = 1000,     /* a request this old may wake a thread of a busy process */
+    WANTED_AFTER_US = 50000,  /* and one this old means that more workers are wanted */
+    WANTED_EVERY_US = 1000000
+};
+
+static void on_nudge_due(struct timer *timer);
+
+static void nudge_in(struct rack *rack, uint64_t delay_ms)
+{
+    if (!timer_is_set(&rack->nudge_timer))
+        timer_set(rack->loop, &rack->nudge_timer, delay_ms, on_nudge_due);
+}
+
+void rack_wake(struct rack *rack)
+{
+    if (bell_wake_worker(rack->options.board, loop_now_us(rack->loop), true))
+        nudge_in(rack, BELL_REPEAT_MS);
+    else
+        nudge_in(rack, BUSY_AFTER_US / 1000);
+}
+
+static void want_workers(struct rack *rack, uint64_t now_us)
+{
+    if (rack->wanted_us && now_us - rack->wanted_us < WANTED_EVERY_US)
+        return;
+    rack->wanted_us = now_us;
+    rack->options.owner->on_wanted(rack->options.owner_data);
+}
+
+/* Nobody sleeps who could come: the next free thread looks at the queue by itself. The front only has to
+ * notice when that takes long. */
+static void watch_queue(struct rack *rack, uint64_t oldest_us, uint64_t now_us)
+{
+    if (oldest_us >= WANTED_AFTER_US) {
+        want_workers(rack, now_us);
+        nudge_in(rack, WANTED_EVERY_US / 1000);
+    } else {
+        nudge_in(rack, WANTED_AFTER_US / 1000);
+    }
+}
+
+static void on_nudge_due(struct timer *timer)
+{
+    struct rack *rack = CONTAINER_OF(timer, struct rack, nudge_timer);
+    uint64_t now_us = loop_now_us(rack->loop);
+    int64_t oldest_us = rack->held ? queue_oldest_us(rack->options.board, now_us) : -1;
+    bool idle_only = oldest_us < BUSY_AFTER_US;
+
+    if (oldest_us < 0)
+        return;
+    if (bell_wake_worker(rack->options.board, now_us, idle_only))
+        nudge_in(rack, BELL_REPEAT_MS);
+    else if (idle_only)
+        nudge_in(rack, BUSY_AFTER_US / 1000);
+    else
+        watch_queue(rack, (uint64_t)oldest_us, now_us);
+}
