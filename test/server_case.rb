@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 # The base of the system tests: each test states its configuration and application inline, starts a real
 # server on free ports, waits for events (never for a time), and stops what it started, also when it fails.
