@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+# frozen_string_literal: true
+
+# Builds leat_ext.so from this folder and from the server's own base/ and board/ sources, so that both
+# sides of the board are one text.
+require "mkmf"
+
+source = File.expand_path("../../src", __dir__)
+base = %w[base span buf clock fd num ascii]
+board = Dir[File.join(source, "board/*.c")].map { |path| File.basename(path, ".c") }.sort
+own = Dir[File.join(__dir__, "*.c")].map { |path| File.basename(path, ".c") }.sort
+
+abort "leat: the server's sources are missing: #{source}" unless File.exist?(File.join(source, "board/board.h"))
+
+$srcs = own.map { |name| "#{name}.c" } + base.map { |name| "#{name}.c" } + board.map { |name| "#{name}.c" }
+$objs = (own + base + board).map { |name| "#{name}.#{$OBJEXT}" }
+$VPATH << File.join(source, "base") << File.join(source, "board")
+$INCFLAGS << " -I#{source}"
+$CFLAGS << " -std=gnu11 -O2 -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter" \
+           " -Wno-declaration-after-statement"
+$defs << "-D_GNU_SOURCE"
+$warnflags = ""
+
+create_makefile("leat/leat_ext")

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The worker's side of the board, as Ruby sees it: Leat::Board (the mapping, one per process),
+ * Leat::Seat (one worker thread's place at it), Leat::Input (a request's body) and Leat::Native (what
+ * Ruby cannot do with descriptors and processes).
+ *
+ * Every function here runs with the GVL unless it says otherwise. Functions that Ruby calls may raise,
+ * but only while the board and the seat are consistent: a request is held or not, a record is written
+ * or not. Ruby's `ensure` gives a request back on every path.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "board/bell.h"
+#include "board/board.h"
+#include "board/descriptor.h"
+#include "board/page.h"
+#include "board/queue.h"
+#include "board/slot.h"
+
+#include <ruby.h>
+
+/* Leat::Board: this process's mapping and its entry in the worker table. */
+struct place {
+    struct board board;
+    uint32_t worker;
+    _Atomic bool is_stopping;     /* this process takes no more requests */
+    _Atomic bool is_used;         /* requests were served since memory was last measured */
+    _Atomic uint64_t measured_us; /* monotonic time of that; 0 = never */
+};
+
+/* What the walk over an answer's fields found. */
+enum head_flag {
+    HEAD_LENGTH = 1,   /* the application gave content-length */
+    HEAD_EVENTS = 2,   /* content-type is text/event-stream */
+    HEAD_CHUNKED = 4,  /* the application says that it chunks its body itself */
+    HEAD_CLOSE = 8,    /* connection: close */
+    HEAD_HIJACK = 16,  /* rack.hijack holds a callable */
+    HEAD_BODYLESS = 32 /* no body goes out: HEAD, 204, 304 */
+};
+
+/* A response head being put together; bytes has room for struct page_head in front. */
+struct head {
+    struct buf bytes;
+    uint32_t status;
+    uint32_t field_count;
+    uint32_t flags; /* enum head_flag */
+};
+
+/* Values of env that rarely change between two requests; the template holds them. */
+enum env_cached {
+    ENV_METHOD,
+    ENV_PROTOCOL,
+    ENV_SCRIPT_NAME,
+    ENV_SERVER_NAME,
+    ENV_SERVER_PORT,
+    ENV_REMOTE_ADDRESS,
+    ENV_CACHED
+};
+
+/* Leat::Seat: one worker thread. Owned by its Ruby object; only that thread uses it, save for
+ * seat_hints and seat_write, which streaming applications call from threads of their own. */
+struct seat {
+    VALUE place_object;
+    VALUE reporter;      /* is told of illegal fields */
+    VALUE template;      /* env without fields and body */
+    VALUE input;         /* of the request held, or Qnil */
+    VALUE id;            /* of the request held or the last one */
+    VALUE thread_object; /* the Ruby thread that takes */
+    struct place *place;
+    uint32_t thread;
+    int64_t slot; /* held request, -1 = none */
+    uint32_t turn;
+    uint32_t front;
+    uint32_t request_flags; /* enum slot_flag, a copy */
+    bool is_counted;        /* in the worker's busy word */
+    bool is_head_put;       /* the head is in a page */
+    bool is_published;      /* part of the answer may have been seen by the front */
+    bool is_https;          /* the template says so */
+    bool is_old_rack;       /* Rack 3.0 or older: HTTP_VERSION is set */
+    struct page_writer writer;
+    struct head head;
+    VALUE cached[ENV_CACHED];
+    int socket; /* connection to a front's descriptor socket, -1 = none */
+    uint32_t socket_front;
+    bool is_asking; /* a question was sent whose answer was not read */
+};
+
+extern const rb_data_type_t place_type;
+extern const rb_data_type_t seat_type;
+
+/* The process forked away from the worker: the board is not mapped here and nothing may be sent. */
+bool ext_is_foreign(void);
+
+struct seat *seat_get(VALUE self);
+
+/* The seat, which must hold a request in this very process; raises IOError otherwise. */
+struct seat *seat_get_held(VALUE self);
+
+/* Ends the request held: slot DONE, its input of no more use. */
+void seat_release(struct seat *seat);
+
+/* Builds the env of the request held. */
+VALUE env_build(struct seat *seat);
+void env_init_template(struct seat *seat, VALUE fixed);
+
+/* The body of the request held. Reads stop working once input_end was called. */
+VALUE input_new(struct seat *seat);
+void input_end(VALUE input);
+
+/* The input of every request without a body; keeps no state. */
+VALUE input_empty(void);
+
+/* Adds one name and value as Ruby gave them; several fields when the value is a list or has lines. */
+void head_add(struct seat *seat, struct head *head, VALUE name, VALUE value);
+
+/* Starts over; status must have been checked. */
+void head_begin(struct seat *seat, struct head *head, uint32_t status);
+void head_add_length(struct head *head, uint64_t bytes);
+
+/* Walks a Hash, or anything with `each`, of fields. */
+void head_add_all(struct seat *seat, struct head *head, VALUE headers);
+
+/* Status as an Integer in 200..599, or 0 when it is none. */
+uint32_t head_status(VALUE status);
+
+/* Asks the front of the request held. BODY and HIJACK return a descriptor that the caller owns, FILE
+ * sends `file` and returns 0; a negative errno on failure. Releases the GVL. */
+int descriptor_ask(struct seat *seat, uint32_t kind, int file);
+
+/* Reads this process's memory into its entry. Called without the GVL. */
+void native_measure(struct place *place);
+
+void Init_leat_ext(void);
+void init_take(VALUE leat);
+void init_reply(VALUE seat_class);
+void init_input(VALUE leat);
+void init_env(void);
+void init_head(void);
+void init_native(VALUE leat);
