@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 
 enum {
     ARENA_BODY =
@@ -319,6 +320,48 @@ void exchange_consume(struct exchange *exchange, uint64_t count)
         if (!piece->size)
             free_piece(piece);
     }
+}
+
+static ssize_t read_file(const struct piece *file, char *out, size_t size, bool may_wait)
+{
+    struct iovec part = {.iov_base = out, .iov_len = size};
+    ssize_t result;
+
+    do
+        result = preadv2(file->fd, &part, 1, (off_t)file->offset, may_wait ? 0 : RWF_NOWAIT);
+    while (result == -1 && errno == EINTR);
+    return result == -1 ? -errno : result;
+}
+
+ssize_t exchange_load(struct exchange *exchange, size_t limit, bool may_wait)
+{
+    struct response *response = &exchange->response;
+    struct piece *file = CONTAINER_OF(response->pieces.next, struct piece, link);
+    size_t room = file->size < limit ? file->size : limit;
+    struct piece *piece = malloc(sizeof(*piece) + room);
+    ssize_t size;
+
+    CHECK(!list_is_empty(&response->pieces) && file->kind == PIECE_FILE);
+    if (!piece)
+        return -ENOMEM;
+    size = read_file(file, (char *)(piece + 1), room, may_wait);
+    if (size <= 0) {
+        free(piece);
+        return size;
+    }
+    *piece = (struct piece){.kind = PIECE_BYTES,
+                            .heap = true,
+                            .fd = -1,
+                            .size = (uint64_t)size,
+                            .data = (char *)(piece + 1)};
+    list_init(&piece->link);
+    list_push_front(&response->pieces, &piece->link);
+    response->memory += piece->size;
+    file->offset += piece->size;
+    file->size -= piece->size;
+    if (!file->size)
+        free_piece(file);
+    return size;
 }
 
 void exchange_abort(struct exchange *exchange, enum refusal refusal)

@@ -212,6 +212,11 @@ static inline bool exchange_is_full(const struct exchange *exchange)
 /* Connection: count bytes of the first pieces were sent: drops them and closes files. */
 void exchange_consume(struct exchange *exchange, uint64_t count);
 
+/* Connection: reads up to limit bytes of the file that the first piece is into memory, as a piece
+ * before it. may_wait: also from the disk, not only from memory. Returns the bytes, 0 when the file is
+ * shorter than it was, or a negative errno (-EAGAIN: it would have to wait). */
+ssize_t exchange_load(struct exchange *exchange, size_t limit, bool may_wait);
+
 /* Connection: the client is gone, or it broke a limit: cancels the handler unless the answer has ended,
  * and tells the service with that refusal. */
 void exchange_abort(struct exchange *exchange, enum refusal refusal);

@@ -49,6 +49,7 @@ struct stream {
     struct task told_again; /* STREAM_HANGUP and what is wanted */
     unsigned wants;         /* STREAM_READ | STREAM_WRITE */
     void (*on_event)(struct stream *stream, unsigned events); /* the owner's callback */
+    void *owner;                                              /* whatever it wants to find there */
     bool secure;                                              /* TLS ends here */
 };
 
