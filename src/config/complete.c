@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "config/complete.h"
+
+#include "base/ascii.h"
+#include "config/keep.h"
+#include "config/origin.h"
+
+static bool is_given(const struct config *config, const char *key)
+{
+    return origin_find(config, key);
+}
+
+/* Pools */
+
+const char *complete_name(struct arena *arena, const char *app)
+{
+    struct span path = span_of(app), name;
+    char *safe;
+
+    if (span_ends_with(path, span_of("/current")))
+        path = span_first(path, path.size - strlen("/current"));
+    name = span_first(span_skip(path, span_find_last(path, '/') + 1), 32);
+    if (!name.size || (path.size == 1 && path.data[0] == '/'))
+        return "app";
+    safe = keep_zero(arena, name.size + 1);
+    for (size_t i = 0; i < name.size; i++)
+        safe[i] = ascii_is(name.data[i], ASCII_ALPHA | ASCII_DIGIT) || strchr("-_.", name.data[i])
+                      ? name.data[i]
+                      : '_';
+    return safe;
+}
+
+/* The file named on the command line wins over everything. */
+static void take_named_rackup(struct bind *bind, const struct folder *folder)
+{
+    struct config_pool *pool = bind->config->pools[0];
+    bool is_inside = strcmp(pool->app, folder->path) == 0;
+
+    pool->rackup = is_inside
+                       ? folder->rackup
+                       : keep_printf(bind->types.arena, "%s/%s", folder->path, folder->rackup);
+    origin_note_source(bind->config, bind_pool_key(bind, pool, "rackup"), "the command line");
+}
+
+static void complete_pool(struct bind *bind, struct config_pool *pool)
+{
+    if (!pool->name)
+        pool->name = complete_name(bind->types.arena, pool->app);
+    if (!pool->rackup && pool->kind == CONFIG_RACK)
+        pool->rackup = folder_find_rackup(pool->app);
+    if (!pool->user)
+        pool->user = bind->config->user;
+    if (!pool->group && pool->user == bind->config->user)
+        pool->group = bind->config->group;
+}
+
+/* The pool that nobody described exists only when its folder holds an application. */
+static bool is_imagined(const struct bind *bind)
+{
+    return !bind->has_pools && !bind->config->pools[0]->rackup && !is_given(bind->config, "app");
+}
+
+static void complete_pools(struct bind *bind, const struct folder *folder)
+{
+    struct config *config = bind->config;
+
+    if (folder->rackup && config->pool_size == 1)
+        take_named_rackup(bind, folder);
+    for (uint32_t i = 0; i < config->pool_size; i++)
+        complete_pool(bind, config->pools[i]);
+    if (is_imagined(bind))
+        config->pool_size = 0;
+}
+
+/* Sites */
+
+/* Only a site with a root of its own can do without a pool, and only when others use the pool. */
+static bool wants_the_pool(const struct bind *bind, const struct config_site *site, uint32_t index)
+{
+    const struct config *config = bind->config;
+
+    if (site->pool || config->pool_size != 1 ||
+        is_given(config, bind_site_key(bind, index, "pool")))
+        return false;
+    return !bind->has_sites || !site->root || (!bind->has_pools && config->site_size == 1);
+}
+
+static void complete_limits(const struct bind *bind, struct config_site *site, uint32_t index)
+{
+    uint64_t body = site->limits.body;
+    bool own = bind->has_sites && is_given(bind->config, bind_site_key(bind, index, "limits.body"));
+
+    site->limits = bind->config->limits;
+    if (own)
+        site->limits.body = body;
+}
+
+static void complete_site(struct bind *bind, struct config_site *site, uint32_t index)
+{
+    if (wants_the_pool(bind, site, index))
+        site->pool = bind->config->pools[0];
+    if (!site->root && site->pool && !is_given(bind->config, bind_site_key(bind, index, "root")))
+        site->root = keep_printf(bind->types.arena, "%s/public", site->pool->app);
+    complete_limits(bind, site, index);
+}
+
+/* A pool that nobody named and no site uses was only imagined, too. */
+static void drop_unused_pool(struct bind *bind)
+{
+    struct config *config = bind->config;
+
+    for (uint32_t i = 0; i < config->site_size; i++)
+        if (config->sites[i].pool)
+            return;
+    if (!bind->has_pools)
+        config->pool_size = 0;
+    else if (config->pool_size)
+        faults_add(&config->warnings, NULL, 0, 0, "pools", "no site uses the pool %s",
+                   config->pools[0]->name);
+}
+
+static void complain_of_nothing(struct bind *bind, const struct folder *folder)
+{
+    if (!folder_has_folder(folder->path, "."))
+        faults_add(bind->faults, NULL, 0, 0, NULL, "there is no folder %s", folder->path);
+    else
+        faults_add(bind->faults, NULL, 0, 0, NULL,
+                   "nothing to serve in %s: looked for config.ru, config/environment.rb, public/, "
+                   "and index.html without Gemfile, Rakefile and config/",
+                   folder->path);
+}
+
+void complete_edition(struct bind *bind, const struct folder *folder)
+{
+    struct config *config = bind->config;
+
+    complete_pools(bind, folder);
+    for (uint32_t i = 0; i < config->site_size; i++)
+        complete_site(bind, &config->sites[i], i);
+    if (bind->has_sites) {
+        drop_unused_pool(bind);
+        return;
+    }
+    if (!config->pool_size && !config->sites[0].root)
+        config->sites[0].root = folder_find_static(bind->types.arena, folder->path);
+    if (!config->pool_size && !config->sites[0].root)
+        complain_of_nothing(bind, folder);
+}
