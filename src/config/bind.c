@@ -353,8 +353,10 @@ static void bind_sites(struct bind *bind, const struct value *value)
 
 static void bind_later(struct bind *bind, const struct value *value)
 {
-    if (!is_off(value->node))
-        complain(bind, value->key, value->path, "not yet");
+    if (is_off(value->node))
+        return;
+    note(bind, value);
+    complain(bind, value->key, value->path, "not yet");
 }
 
 static void (*const binders[])(struct bind *bind, const struct value *value) = {
@@ -388,10 +390,17 @@ static void bind_value(struct bind *bind, const struct value *value)
 static void complain_of_key(const struct bind *bind, const struct yaml *key, const char *path,
                             const struct target *targets, size_t count)
 {
+    const struct directive *elsewhere = directive_find_anywhere(key->text);
     unsigned sections = 0;
 
     for (size_t i = 0; i < count; i++)
         sections |= 1u << targets[i].section;
+    if (elsewhere) {
+        complain(bind, key, path,
+                 keep_printf(bind->types.arena, "unknown key here; it is a key of %s",
+                             section_place(elsewhere->section)));
+        return;
+    }
     complain(bind, key, path,
              keep_printf(bind->types.arena, "unknown key; the nearest known one is \"%s\"",
                          directive_nearest(sections, key->text)));

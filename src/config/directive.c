@@ -8,7 +8,7 @@
 #include <limits.h>
 
 /* The struct of each section as a type name, so that a row can name a member. */
-#define SECTION(constant, object, heading, text) typedef object section_##constant;
+#define SECTION(constant, object, place, heading, text) typedef object section_##constant;
 #include "config/section.def"
 #undef SECTION
 
@@ -31,10 +31,12 @@ static const struct directive table[] = {
 };
 
 static const struct {
+    const char *place;
     const char *heading;
     const char *text;
 } sections[] = {
-#define SECTION(constant, object, heading, text) [SECTION_##constant] = {heading, text},
+#define SECTION(constant, object, place, heading, text) \
+    [SECTION_##constant] = {place, heading, text},
 #include "config/section.def"
 #undef SECTION
 };
@@ -68,6 +70,14 @@ const struct directive *directive_find(enum section section, struct span name)
     return NULL;
 }
 
+const struct directive *directive_find_anywhere(struct span name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        if (span_is(name, table[i].name))
+            return &table[i];
+    return NULL;
+}
+
 const char *directive_nearest(unsigned wanted, struct span name)
 {
     const char *nearest = NULL;
@@ -82,6 +92,11 @@ const char *directive_nearest(unsigned wanted, struct span name)
         least = distance;
     }
     return nearest;
+}
+
+const char *section_place(enum section section)
+{
+    return sections[section].place;
 }
 
 const char *section_heading(enum section section)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum section {
-#define SECTION(constant, object, heading, text) SECTION_##constant,
+#define SECTION(constant, object, place, heading, text) SECTION_##constant,
 #include "config/section.def"
 #undef SECTION
 };
@@ -42,12 +42,16 @@ const struct directive *directives(size_t *ret_size);
 /* The directive of that name in a section, or NULL. */
 const struct directive *directive_find(enum section section, struct span name);
 
+/* The first directive of that name in any section, or NULL. */
+const struct directive *directive_find_anywhere(struct span name);
+
 /* The name in any of the sections (bits 1 << section) that is nearest to a wrong one, or NULL when
  * they have none. */
 const char *directive_nearest(unsigned sections, struct span name);
 
-/* Heading and introduction of a section; what a type expects; whether it is a list of texts, or has
+/* A section's name in faults, its heading and introduction; what a type expects; whether it is a list of texts, or has
  * an inside of its own. */
+const char *section_place(enum section section);
 const char *section_heading(enum section section);
 const char *section_text(enum section section);
 const char *type_expects(enum type type);

@@ -114,8 +114,8 @@ void folder_find(struct arena *arena, const struct config_options *options,
         folder.path = implied_by(arena, folder_join(arena, options->cwd, options->file));
     } else {
         folder.path = folder_join(arena, options->cwd, target ? target : ".");
-        if (target && !folder_has_folder(folder.path, ".") &&
-            (span_ends_with(span_of(target), span_of(".ru")) || folder_has(folder.path, ""))) {
+        if (target && span_ends_with(span_of(target), span_of(".ru")) &&
+            !folder_has_folder(folder.path, ".")) {
             folder.rackup = strrchr(folder.path, '/') + 1;
             folder.path = parent_of(arena, folder.path);
         }

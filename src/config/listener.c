@@ -108,8 +108,10 @@ const char *listener_parse(const struct type_context *context, struct span text,
         return parse_unix(context, span_skip(text, 5), ret_spec);
     if (span_starts_with(text, span_of("ssl:")))
         return "TLS: not yet";
-    if (span_starts_with(text, span_of("tcp://")))
-        text = span_skip(text, 6);
+    if (span_starts_with(text, span_of("tcp:")))
+        text = span_skip(text, 4);
+    if (span_starts_with(text, span_of("//")))
+        text = span_skip(text, 2);
     return parse_internet(context, text, ret_spec);
 }
 

@@ -191,22 +191,45 @@ static bool read_binding(struct bind *bind, const struct config_options *options
     return text && read_place(bind, "BINDING", text, ret_spec);
 }
 
-/* PORT and BINDING replace the port and the host of plain TCP listeners; the others stay. */
+static bool is_plain(const struct listener_entry *entry)
+{
+    return !entry->spec.path && !entry->like.certificate;
+}
+
+/* The host that all plain TCP listeners share, or NULL. */
+static const char *common_host(const struct listener_entries *entries)
+{
+    const char *common = NULL;
+
+    for (uint32_t i = 0; i < entries->size; i++) {
+        const char *host = entries->items[i].spec.host;
+
+        if (!is_plain(&entries->items[i]))
+            continue;
+        if (!host || (common && strcmp(common, host) != 0))
+            return NULL;
+        common = host;
+    }
+    return common;
+}
+
+/* PORT and BINDING replace plain TCP listeners, the others stay. A new port is one for all of them,
+ * at the host that they share; a new host alone keeps their ports. */
 static void replace(struct bind *bind, const struct listener_spec *binding, unsigned port)
 {
+    const char *host = binding && binding->host ? binding->host : common_host(&bind->entries);
+
     for (uint32_t i = 0; i < bind->entries.size; i++) {
         struct listener_entry *entry = &bind->entries.items[i];
 
-        if (entry->spec.path || entry->like.certificate)
+        if (!is_plain(entry))
             continue;
-        if (binding && binding->path) {
+        if (binding && binding->path)
             entry->spec = *binding;
-            continue;
-        }
-        if (binding && binding->host)
-            entry->spec.host = binding->host;
-        if (port)
-            entry->spec.port = port;
+        else if (port)
+            entry->spec = (struct listener_spec){.host = host, .port = port};
+        else if (host)
+            entry->spec.host = host;
     }
 }
 

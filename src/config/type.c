@@ -401,7 +401,9 @@ static const char *write_size(struct arena *arena, const void *member)
 
 static const char *write_time(struct arena *arena, const void *member)
 {
-    return time_text(arena, *(const uint64_t *)member);
+    const uint64_t *value = member;
+
+    return *value ? time_text(arena, *value) : "off";
 }
 
 static const char *write_count(struct arena *arena, const void *member)

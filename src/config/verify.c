@@ -122,9 +122,23 @@ static void verify_size(const struct bind *bind, const struct config_pool *pool)
                  "one worker may take more than memory_total allows the pool");
 }
 
+/* What is not there yet was named already; the gap that it leaves is no further mistake. */
+static bool is_later_pool(const struct bind *bind, const struct config_pool *pool)
+{
+    return origin_find(bind->config, bind_pool_key(bind, pool, "fastcgi")) ||
+           origin_find(bind->config, bind_pool_key(bind, pool, "http"));
+}
+
+static bool is_later_site(const struct bind *bind, uint32_t index)
+{
+    return origin_find(bind->config, bind_site_key(bind, index, "redirect")) ||
+           origin_find(bind->config, bind_site_key(bind, index, "apps"));
+}
+
 static void verify_pool(const struct bind *bind, const struct config_pool *pool)
 {
-    verify_files(bind, pool);
+    if (!is_later_pool(bind, pool))
+        verify_files(bind, pool);
     verify_ruby(bind, pool);
     verify_size(bind, pool);
     if (pool->env_file && access(pool->env_file, R_OK) == -1)
@@ -169,7 +183,7 @@ static void verify_site(const struct bind *bind, uint32_t index)
     const char *key = bind_site_key(bind, index, "root");
 
     verify_hosts(bind, index);
-    if (bind->has_sites && !site->root && !site->pool)
+    if (bind->has_sites && !site->root && !site->pool && !is_later_site(bind, index))
         COMPLAIN(bind, keep_printf(bind->types.arena, "sites[%u]", index),
                  "a site needs a root or a pool");
     if (site->root && origin_find(bind->config, key) && !is_folder(site->root))
