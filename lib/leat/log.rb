@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+# frozen_string_literal: true
+
+module Leat
+  # One event, one line on standard error, in the form of the server's own log.
+  module Log
+    @role = "ruby"
+    @pool = nil
+
+    class << self
+      # Who speaks: "mold" or "worker", and for which pool.
+      def name(role, pool)
+        @role = role
+        @pool = pool
+      end
+
+      def line(level, text, **pairs)
+        pairs = { pool: @pool, **pairs }.compact.map { |key, value| "#{key}=#{value}" }
+        time = Time.now.utc.strftime("%Y-%m-%dT%H:%M:%S.%LZ")
+        STDERR.write("#{[time, @role, Process.pid, level, *pairs, clean(text)].join(" ")}\n")
+      rescue SystemCallError, IOError
+        nil # a log that cannot be written stops nobody
+      end
+
+      def warn(text, **pairs)
+        line("warn", text, **pairs)
+      end
+
+      def error(text, **pairs)
+        line("error", text, **pairs)
+      end
+
+      # An exception: class, message, first line of the application.
+      def exception(error, **pairs)
+        message = error.message.to_s
+        place = Fault.place(error)
+        self.error("#{error.class}: #{message[0, 2000]}#{" at #{place}" if place}", **pairs)
+      rescue StandardError => second
+        self.error("#{error.class} whose message raised #{second.class}", **pairs)
+      end
+
+      private
+
+      def clean(text)
+        text.dup.force_encoding(Encoding::UTF_8).scrub("?").gsub("\n", "\\n").gsub(/[\x00-\x1f\x7f]/, "?")
+      end
+    end
+  end
+end

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+# frozen_string_literal: true
+
+module Leat
+  # Sends an answer that is not simply an Array of Strings (Seat#answer does those). The forms of a body
+  # are tried in the order of the SPEC: to_ary, to_path, each, call. The body is closed exactly once on
+  # every path.
+  class Response
+    def initialize(seat, env, status, headers, body, rack2: false)
+      @seat = seat
+      @env = env
+      @status = status
+      @headers = headers
+      @body = body
+      @rack2 = rack2
+      @must_close = body.respond_to?(:close)
+      @is_stream = false
+      @is_begun = false
+    end
+
+    # Sends head and body; the request is answered when it returns. What the application raised passes
+    # through, with the body closed and the request still held.
+    def deliver
+      error = nil
+      begin
+        @flags = @seat.stage(@status, @headers)
+        transmit
+      rescue Exception => error # rubocop:disable Lint/RescueException
+        raise
+      ensure
+        close(error)
+      end
+      @seat.finish(false)
+    end
+
+    # A part of the body, from each or through the stream object.
+    def part(text)
+      return if text.empty?
+
+      if @dechunker
+        @dechunker.feed(text) { |data| write(data) }
+      else
+        write(text)
+      end
+    end
+
+    def flush
+      begin_head
+      @seat.flush
+    end
+
+    private
+
+    def transmit
+      return transmit_hijack if @flags & Seat::HIJACK != 0
+      return transmit_array(@body) if Array === @body # rubocop:disable Style/CaseEquality
+      return if transmit_converted || transmit_file
+
+      if @flags & Seat::BODYLESS != 0 then @seat.head(nil, false)
+      elsif @body.respond_to?(:each) then transmit_each
+      elsif @body.respond_to?(:call) then transmit_call(@body)
+      else raise TypeError, "a body must respond to each or call; this one is #{@body.class}"
+      end
+    end
+
+    # Rack 3: to_ary gives what each would, and closes the body itself. Rack 2 promises neither.
+    def transmit_converted
+      return false if @rack2 || !@body.respond_to?(:to_ary)
+
+      parts = @body.to_ary
+      return false if parts.nil?
+
+      @must_close = false
+      transmit_array(parts)
+      true
+    end
+
+    def transmit_array(parts)
+      parts.each { |part| check(part) }
+      return transmit_parts(parts) if @flags & (Seat::CHUNKED | Seat::EVENTS) != 0 && @flags & Seat::BODYLESS == 0
+
+      size = parts.sum(&:bytesize)
+      length = size if add_length?(size)
+      @seat.head(length, false)
+      parts.each { |part| @seat.write(part) } unless @flags & Seat::BODYLESS != 0
+    end
+
+    def add_length?(size)
+      @flags & (Seat::LENGTH | Seat::CHUNKED) == 0 && @status.to_i != 204 && @status.to_i != 304 &&
+        (size.positive? || @flags & Seat::BODYLESS == 0)
+    end
+
+    # A whole regular file: the front sends it, with the length that it has now.
+    def transmit_file
+      return false unless @body.respond_to?(:to_path) && @status.to_i == 200
+      return false unless (file = open_regular(@body.to_path))
+
+      begin
+        size = file.size
+        bodyless = @flags & Seat::BODYLESS != 0
+        return false unless bodyless || @seat.pass(file.fileno)
+
+        @seat.stage(@status, without_length)
+        @seat.head(size, false)
+        @seat.file(0, size) unless bodyless || size.zero?
+      ensure
+        file.close
+      end
+      true
+    end
+
+    # NONBLOCK: opening a FIFO must not wait for its writer.
+    def open_regular(path)
+      return unless path.respond_to?(:to_str)
+
+      file = File.open(path.to_str, File::RDONLY | File::NONBLOCK | File::BINARY)
+      return file if file.stat.file?
+
+      file.close
+      nil
+    rescue SystemCallError
+      nil
+    end
+
+    def without_length
+      @headers.reject { |name, _| name.to_s.casecmp?("content-length") }
+    end
+
+    def transmit_each
+      transmit_parts(@body)
+    end
+
+    def transmit_parts(parts)
+      start_stream if @flags & Seat::LENGTH == 0 || @flags & Seat::EVENTS != 0
+      flush if @flags & Seat::EVENTS != 0
+      parts.each do |part|
+        check(part)
+        part(part)
+      end
+      end_parts
+    end
+
+    def start_stream
+      @is_stream = true
+      @dechunker = Dechunker.new if @flags & Seat::CHUNKED != 0
+    end
+
+    def end_parts
+      @dechunker&.finish { |data| write(data) }
+      @seat.head(@flags & Seat::LENGTH == 0 ? 0 : nil, false) unless @is_begun
+    end
+
+    def transmit_call(callable)
+      start_stream
+      flush if @flags & Seat::EVENTS != 0
+      stream = Stream.new(self, @env["rack.input"])
+      begin
+        callable.call(stream)
+      ensure
+        stream.close
+      end
+      end_parts
+    end
+
+    # A callable in the header of that name takes the place of the body, which is only closed.
+    def transmit_hijack
+      callable = nil
+      @headers.each { |name, value| callable = value if name == "rack.hijack" }
+      return @seat.head(nil, false) if @flags & Seat::BODYLESS != 0
+
+      transmit_call(callable)
+    end
+
+    def check(part)
+      return if part.is_a?(String)
+
+      raise TypeError, "a body must consist of Strings; this part is #{part.class}"
+    end
+
+    def begin_head
+      return if @is_begun
+
+      @seat.head(nil, @is_stream)
+      @is_begun = true
+    end
+
+    def write(text)
+      begin_head
+      @seat.write(text)
+      @seat.flush if @is_stream
+    end
+
+    # An exception in close is the application's, but the answer was whole: it is only logged. It never
+    # hides the one that came first.
+    def close(earlier)
+      return unless @must_close
+
+      @must_close = false
+      begin
+        @seat.flush if @is_begun && earlier.nil?
+        @body.close
+      rescue StandardError, ScriptError => error
+        raise error unless earlier || @seat.head_put?
+
+        Log.exception(error, id: @seat.id, in: "close") unless error.is_a?(ClientGone)
+      end
+    end
+  end
+end

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: MIT
+# frozen_string_literal: true
+
+module Leat
+  # A worker: serves requests from the board until it is told to retire. It is forked by a mold with the
+  # application loaded, or loads it itself.
+  class Worker
+    WAIT_SECONDS = 30
+    LEFT_ALONE = 70 # exit status when master is gone
+
+    # hello: the values of the message; fds: its descriptors, by name.
+    def initialize(hello, fds, index, loader)
+      @hello = hello
+      @fds = fds
+      @index = index
+      @loader = loader
+      @status = 0
+    end
+
+    # Serves until retirement. The caller then leaves by exit, so that at_exit handlers run.
+    def run
+      Log.name("worker", @hello["pool"])
+      Process.setproctitle("leat: worker #{@hello["pool"]}@#{@hello["generation"]}")
+      Worker.wait_until { Process.ppid == @hello["master"].to_i }
+      Worker.bind_to_master(@hello, @fds)
+      open_board
+      set_traps
+      srand
+      @loader.hooks.run(:after_fork, @index)
+      serve_until_retired
+      run_last_hooks
+      @status
+    end
+
+    # Waits for something that master does soon; without master there is nothing to wait for.
+    def self.wait_until
+      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + WAIT_SECONDS
+      until yield
+        exit!(LEFT_ALONE) if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+        sleep 0.001
+      end
+    end
+
+    # This process ends with master: by the kernel's signal, and by the pipe whose other end only master
+    # has. The second look at the parent closes the gap before the signal was set.
+    def self.bind_to_master(hello, fds)
+      Native.die_with_parent
+      exit!(LEFT_ALONE) unless Process.ppid == hello["master"].to_i
+      Native.watch(fds[:death])
+    end
+
+    private
+
+    def run_last_hooks
+      @loader.hooks.run(:before_exit)
+    rescue StandardError => error
+      Log.exception(error, in: "before_exit")
+    end
+
+    def open_board
+      @board = Board.new(@fds[:board], @index, @fds[:bells])
+      Native.close(@fds[:board])
+      Worker.wait_until { @board.pid == Process.pid }
+    end
+
+    def set_traps
+      trap("TERM") { @board.retire }
+      trap("QUIT") { exit!(0) }
+      # A block, not "IGNORE": what the application starts by exec shall not inherit it.
+      trap("INT") {}
+      %w[HUP USR1 USR2].each do |signal|
+        former = trap(signal) {}
+        trap(signal, former) unless former == "DEFAULT"
+      end
+    end
+
+    def serve_until_retired
+      @ended = Queue.new
+      count = @board.threads
+      count.times { |index| start_thread(index) }
+      @board.measure
+      @board.ready
+      Control.send(@fds[:report], "ready", "index" => @index, "pid" => Process.pid)
+      while count.positive?
+        index = @ended.pop
+        # A thread that the application killed is replaced; the others end when the worker retires.
+        @board.retiring? ? count -= 1 : start_thread(index)
+      end
+    end
+
+    def start_thread(index)
+      Thread.new do
+        Thread.current.name = "leat #{index}"
+        Thread.current.report_on_exception = false
+        begin
+          serve(index)
+        rescue Exception => error # rubocop:disable Lint/RescueException
+          broken(error)
+        ensure
+          @ended << index
+        end
+      end
+    end
+
+    # An exception of our own, or a forked child that leaves: no thread can go on after the first.
+    def broken(error)
+      raise error if error.is_a?(SystemExit)
+
+      Log.exception(error)
+      @status = 1
+      @board.retire
+    end
+
+    def serve(index)
+      errors = Errors.new
+      seat = errors.seat = Seat.new(@board, index, fixed_env(errors), Reporter, @loader.old_rack?)
+      app = @loader.app
+      loop do
+        env = next_env(seat)
+        break unless env
+
+        answer(seat, app, env)
+      end
+    ensure
+      seat&.done
+    end
+
+    # An interrupt may come while the thread waits, or between taking and calling.
+    def next_env(seat)
+      seat.take
+    rescue Exception => error # rubocop:disable Lint/RescueException
+      raise unless seat.mine?
+
+      Log.exception(error)
+      fail_request(seat, error) if seat.held?
+      retry
+    end
+
+    def answer(seat, app, env)
+      error = nil
+      begin
+        response = app.call(env)
+        status, headers, body = triple(response)
+        unless seat.answer(status, headers, body)
+          Response.new(seat, env, status, headers, body, rack2: @loader.rack2?).deliver
+        end
+      rescue Exception => error # rubocop:disable Lint/RescueException
+        raise unless seat.mine?
+
+        failed(seat, env, error)
+      ensure
+        # The thread was killed: nothing is rescued, but the client gets its answer.
+        fail_request(seat, error) if seat.mine? && seat.held?
+      end
+      after(env, status, headers, error)
+    end
+
+    def triple(response)
+      return response if response.instance_of?(Array) && response.size == 3
+
+      list = response.respond_to?(:to_ary) ? response.to_ary : nil
+      return list if list.is_a?(Array) && list.size == 3
+
+      raise TypeError, "the application returned #{response.class} instead of status, headers and body"
+    end
+
+    def failed(seat, env, error)
+      unless error.is_a?(ClientGone)
+        Log.exception(error, id: seat.id, request: "#{env["REQUEST_METHOD"]} #{env["REQUEST_PATH"]}")
+      end
+      fail_request(seat, error) if seat.held?
+      leave(error) if error.is_a?(SystemExit)
+    end
+
+    # `exit` in a request ends this worker in order: the client was answered, the others finish.
+    def leave(error)
+      @status = error.status
+      @board.retire
+    end
+
+    # Before a byte was sent: 500. After it: an end that is visibly none.
+    def fail_request(seat, error)
+      Thread.handle_interrupt(Object => :never) do
+        if seat.take_back
+          headers, body = development? && error ? exception_page(error) : [{}, nil]
+          seat.stage(500, headers)
+          seat.head(nil, false)
+          seat.write(body) if body
+          seat.finish(false)
+        else
+          seat.finish(true)
+        end
+      end
+    rescue ClientGone
+      seat.finish(true) if seat.held?
+    end
+
+    def development?
+      @hello["environment"] == "development"
+    end
+
+    def exception_page(error)
+      text = "#{error.class}: #{error.message}\n\n#{Array(error.backtrace).first(60).join("\n")}\n"
+      text = text.dup.force_encoding(Encoding::UTF_8).scrub("?")
+      [{ "content-type" => "text/plain; charset=utf-8", "content-length" => text.bytesize.to_s }, text]
+    end
+
+    # What the application wants done when the answer is out. A failure stops nothing.
+    def after(env, status, headers, error)
+      finished = env["rack.response_finished"]
+      if finished.respond_to?(:reverse_each)
+        finished.reverse_each { |callable| guarded { callable.call(env, status, headers, error) } }
+      end
+      replied = env["rack.after_reply"]
+      replied.each { |callable| guarded { callable.call } } if replied.respond_to?(:each)
+    end
+
+    def guarded
+      yield
+    rescue StandardError, ScriptError => error
+      Log.exception(error, in: "response_finished")
+    end
+
+    # The part of env that never changes.
+    def fixed_env(errors)
+      {
+        "rack.version" => rack_version, "rack.errors" => errors, "rack.multithread" => @board.threads > 1,
+        "rack.multiprocess" => true, "rack.run_once" => false, "rack.hijack?" => false,
+        "rack.early_hints" => EarlyHints.new(errors),
+        "SERVER_SOFTWARE" => "leat/#{VERSION}", "GATEWAY_INTERFACE" => "CGI/1.2"
+      }
+    end
+
+    def rack_version
+      defined?(::Rack::VERSION) && ::Rack::VERSION.is_a?(Array) ? ::Rack::VERSION : [1, 3]
+    end
+  end
+
+  # rack.early_hints of one worker thread.
+  class EarlyHints
+    def initialize(errors)
+      @errors = errors
+    end
+
+    def call(headers)
+      @errors.seat.hints(headers)
+    end
+  end
+
+  # Is told what was left out of an answer's head; says each name once.
+  module Reporter
+    @seen = {}
+
+    class << self
+      def illegal_field(name)
+        once("left a field out of an answer: #{name.inspect} or its value is illegal", name)
+      end
+
+      def odd_value(name)
+        once("a field of an answer has a value that is no String: #{name.inspect}", [name])
+      end
+
+      private
+
+      def once(text, key)
+        return if @seen.key?(key) || @seen.size > 1000
+
+        @seen[key] = true
+        Log.warn(text)
+      end
+    end
+  end
+end
