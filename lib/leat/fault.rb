@@ -21,7 +21,7 @@ module Leat
       ["ActiveRecord::NoDatabaseError", nil, ->(_) { "run `bin/rails db:prepare RAILS_ENV=#{ENV["RAILS_ENV"]}`" }],
       ["Errno::EACCES", nil, ->(error) { Fault.writable(error) }],
       ["Errno::EROFS", nil, ->(error) { Fault.writable(error) }],
-      ["LoadError", /\brack\b/, ->(_) { "install Rack: `gem install rack`, or add it to the Gemfile" }],
+      ["LoadError", /-- rack\b/, ->(_) { "install Rack: `gem install rack`, or add it to the Gemfile" }],
       ["LoadError", nil, ->(_) { "the library is not installed for #{Fault.ruby}, or is missing in the Gemfile" }]
     ].freeze
 
@@ -47,7 +47,7 @@ module Leat
     end
 
     def first_own(lines)
-      own = lines.find { |line| own?(line) } || lines.find { |line| !line.start_with?(__dir__) } || lines.first
+      own = lines.find { |line| own?(line) } || lines.find { |line| !line.start_with?(__dir__) }
       own && own.sub(/:in .*\z/, "")
     end
 

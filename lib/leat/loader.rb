@@ -71,6 +71,7 @@ module Leat
     def from_rackup
       require "rack"
       require "rack/builder"
+      require "uri" if rack2? # Rack::Lint of Rack 2 uses it and counts on the server to have loaded it
       built = ::Rack::Builder.parse_file(rackup_path)
       built.is_a?(Array) ? built.first : built # Rack 2 adds the options of the first line
     end
