@@ -9,7 +9,11 @@
 #include "board/board.h"
 #include "http/http.h"
 
-enum { FRONT_COUNTED_POOLS = 256, FRONT_BUCKETS = 14 };
+enum {
+    FRONT_COUNTED_POOLS = 256,
+    FRONT_COUNTED_SITES = 64, /* the last one stands for all further sites */
+    FRONT_BUCKETS = 14
+};
 
 struct front_gauges {
     _Atomic uint64_t open; /* connections */
@@ -17,10 +21,25 @@ struct front_gauges {
     _Atomic uint64_t streams;
 };
 
+/* Upper bounds of a histogram's buckets in microseconds; the last bucket has none. */
+extern const uint64_t front_bucket_us[FRONT_BUCKETS - 1];
+
+struct front_histogram {
+    _Atomic uint64_t buckets[FRONT_BUCKETS];
+    _Atomic uint64_t sum_us;
+};
+
+enum front_stage { FRONT_QUEUE, FRONT_APP, FRONT_TOTAL, FRONT_STAGES };
+
 struct front_pool_counters {
     _Atomic uint64_t shed, expired, abandoned; /* CONTRACT part 4 */
     _Atomic uint64_t requests;
     _Atomic uint64_t reruns; /* run again after a worker died */
+    struct front_histogram seconds[FRONT_STAGES];
+};
+
+struct front_site_counters {
+    _Atomic uint64_t statuses[6];
 };
 
 struct front_counters {
@@ -33,5 +52,19 @@ struct front_counters {
     _Atomic uint64_t underscore_dropped;
     _Atomic uint64_t log_dropped;
     _Atomic uint64_t refusals[REFUSAL_COUNT];
+    struct front_site_counters sites[FRONT_COUNTED_SITES]; /* in the order of config.sites */
     struct front_pool_counters pools[FRONT_COUNTED_POOLS];
 };
+
+static inline void front_count(_Atomic uint64_t *counter, uint64_t amount)
+{
+    atomic_fetch_add_explicit(counter, amount, memory_order_relaxed);
+}
+
+static inline void front_uncount(_Atomic uint64_t *counter, uint64_t amount)
+{
+    atomic_fetch_sub_explicit(counter, amount, memory_order_relaxed);
+}
+
+/* Adds one observation. */
+void front_observe(struct front_histogram *histogram, uint64_t duration_us);

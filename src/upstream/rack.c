@@ -69,14 +69,21 @@ void rack_forget(struct rack *rack, struct rack_entry *entry)
     rack->held--;
 }
 
+void rack_set_stream(struct rack_job *job, bool is_stream)
+{
+    _Atomic uint64_t *streams = job->rack->options.counters.streams;
+
+    if (streams && is_stream != job->is_stream)
+        atomic_fetch_add_explicit(streams, is_stream ? 1 : (uint64_t)-1, memory_order_relaxed);
+    job->is_stream = is_stream;
+}
+
 static void release_job(struct rack_job *job)
 {
     forget_deadline(job);
     buf_done(&job->head);
     fd_close(&job->file_fd);
-    if (job->is_stream)
-        job->rack->streams--;
-    job->is_stream = false;
+    rack_set_stream(job, false);
     job->exchange = NULL;
 }
 
@@ -372,7 +379,6 @@ static void on_cancel(struct exchange *exchange)
         give_back(job);
         return;
     }
-    rack_count(options->counters.aborted);
     exchange->times.taken_us = taken_us(job);
     slot_set_note(options->board, job->slot, SLOT_LEFT);
     rack_detach(job);
@@ -514,9 +520,4 @@ void rack_free(struct rack *rack)
 uint32_t rack_held(const struct rack *rack)
 {
     return rack->held;
-}
-
-uint32_t rack_streams(const struct rack *rack)
-{
-    return rack->streams;
 }

@@ -33,9 +33,10 @@ struct rack_owner {
     bool (*send_file)(void *data, struct exchange *exchange, int fd, unsigned status);
 };
 
-/* Counters shared with others; added to with relaxed order. */
+/* Counters shared with others, added to with relaxed order; NULL ones are not kept. */
 struct rack_counters {
-    _Atomic uint64_t *shed, *expired, *abandoned, *reruns, *aborted, *underscores;
+    _Atomic uint64_t *shed, *expired, *abandoned, *reruns, *underscores;
+    _Atomic uint64_t *streams; /* a gauge */
 };
 
 struct rack_options {
@@ -68,6 +69,5 @@ void rack_start(struct rack *rack, struct exchange *exchange);
  * again or ends them, by the crash rules. */
 void rack_bury_worker(struct rack *rack, uint32_t worker);
 
-/* Number of slots held now; of answers that are open-ended streams. */
+/* Number of slots held now. */
 uint32_t rack_held(const struct rack *rack);
-uint32_t rack_streams(const struct rack *rack);

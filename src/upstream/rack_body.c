@@ -178,8 +178,8 @@ static bool start_answer(struct rack_job *job, struct span payload, uint8_t flag
     }
     note_taken(job);
     exchange->response.close |= (flags & PAGE_CLOSE) != 0;
-    job->is_stream = exchange->response.stream = (flags & PAGE_STREAM) != 0;
-    job->rack->streams += job->is_stream;
+    exchange->response.stream = (flags & PAGE_STREAM) != 0;
+    rack_set_stream(job, exchange->response.stream);
     exchange_head(exchange, head.status, length);
     return true;
 }

@@ -57,7 +57,6 @@ struct rack {
     struct rack_entry *entries; /* [shape.slots] */
     uint32_t held;
     uint32_t top; /* entries from here up were never held */
-    uint32_t streams;
     bool burying; /* a dead worker's last pages are taken at any pace */
     struct list orphans;
     struct list fresh; /* jobs in order of queueing: all have the same first deadline */
@@ -82,6 +81,9 @@ void rack_refuse(struct rack_job *job, enum refusal refusal, enum slot_note note
 
 /* rack.c: the same for an answer that is no answer; reports the worker. */
 void rack_break(struct rack_job *job, uint32_t worker, const char *reason);
+
+/* rack.c: whether the answer is an open-ended stream, for the gauge. */
+void rack_set_stream(struct rack_job *job, bool is_stream);
 
 /* rack.c: a held slot was freed on the board, or is not ours any more. */
 void rack_forget(struct rack *rack, struct rack_entry *entry);

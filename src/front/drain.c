@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "front/drain.h"
+
+#include "base/base.h"
+#include "base/log.h"
+#include "front/accept.h"
+
+#include <stdlib.h>
+
+enum { LINGER_MS = 1000 }; /* how long a connection from the backlog may take to send its request */
+
+/* An order on its way to a loop. */
+struct order {
+    struct post_item item;
+    struct front_loop *loop;
+    uint64_t cut_after_ms;
+};
+
+static void stop_loop(struct post_item *item)
+{
+    struct order *order = CONTAINER_OF(item, struct order, item);
+
+    loop_stop(order->loop->loop);
+    free(order);
+}
+
+static void send_order(struct front_loop *loop, void (*run)(struct post_item *), uint64_t cut_ms)
+{
+    struct order *order = must_alloc(1, sizeof(*order));
+
+    *order = (struct order){.item = {.run = run}, .loop = loop, .cut_after_ms = cut_ms};
+    post_send(loop->post, &order->item);
+}
+
+/* Loops without connections go on until all are done: their slots may still be asked for. */
+static void end_front(struct front *front)
+{
+    struct front_message message = {
+        .kind = FRONT_DRAINED,
+        .number = atomic_load_explicit(&front->cut, memory_order_relaxed),
+    };
+
+    front_tell(front, &message);
+    for (uint32_t i = 0; i < front->options->loops; i++)
+        send_order(front->loops[i], stop_loop, 0);
+}
+
+void drain_check(struct front_loop *loop)
+{
+    struct front *front = loop->front;
+
+    if (!loop->draining || loop->done || !list_is_empty(&loop->connections))
+        return;
+    loop->done = true;
+    timer_stop(&loop->drain_timer);
+    timer_stop(&loop->drain_cut_timer);
+    if (atomic_fetch_sub_explicit(&front->loops_running, 1, memory_order_acq_rel) == 1)
+        end_front(front);
+}
+
+static void close_when_idle(struct front_loop *loop, struct h1_conn *conn)
+{
+    (void)loop;
+    h1_conn_drain(conn, false);
+}
+
+static void on_linger_over(struct timer *timer)
+{
+    struct front_loop *loop = CONTAINER_OF(timer, struct front_loop, drain_timer);
+
+    accept_each(loop, close_when_idle);
+    drain_check(loop);
+}
+
+static void cut(struct front_loop *loop, struct h1_conn *conn)
+{
+    if (!h1_conn_is_idle(conn))
+        front_count(&loop->front->cut, 1);
+    h1_conn_close(conn, REFUSAL_DRAINING);
+}
+
+static void on_time_over(struct timer *timer)
+{
+    struct front_loop *loop = CONTAINER_OF(timer, struct front_loop, drain_cut_timer);
+
+    log_warn("drain: time is over, %u connections are cut",
+             atomic_load_explicit(&loop->open, memory_order_relaxed));
+    accept_each(loop, cut);
+    drain_check(loop);
+}
+
+static void drain_loop(struct post_item *item)
+{
+    struct order *order = CONTAINER_OF(item, struct order, item);
+    struct front_loop *loop = order->loop;
+    uint64_t cut_after_ms = order->cut_after_ms;
+
+    free(order);
+    timer_set(loop->loop, &loop->drain_cut_timer, cut_after_ms, on_time_over);
+    if (loop->draining)
+        return;
+    loop->draining = true;
+    accept_each(loop, close_when_idle);
+    accept_stop(loop);
+    timer_set(loop->loop, &loop->drain_timer, LINGER_MS, on_linger_over);
+    drain_check(loop);
+}
+
+void drain_start(struct front *front, uint64_t cut_after_ms)
+{
+    for (uint32_t i = 0; i < front->options->loops; i++)
+        if (!front->loops[i]->done)
+            send_order(front->loops[i], drain_loop, cut_after_ms);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of a front: what waits in the backlogs is taken, idle connections close, busy ones say so with
+ * their answer, and when the time is over the rest is cut and counted. When the last connection of the
+ * last loop is gone, the process ends.
+ */
+#pragma once
+
+#include "front/process.h"
+
+/* Begins it on all loops; on loop 0. */
+void drain_start(struct front *front, uint64_t cut_after_ms);
+
+/* Called whenever a connection of the loop has closed. */
+void drain_check(struct front_loop *loop);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#include "front/route.h"
+
+static bool is_reading(enum method method)
+{
+    return method == METHOD_GET || method == METHOD_HEAD;
+}
+
+enum route route_find(const struct site *site, enum method method, struct span path)
+{
+    bool has_pool = site->pool != SITE_NO_POOL;
+
+    if (has_pool && site->pulse.size && is_reading(method) && span_equal(site->pulse, path))
+        return ROUTE_PULSE;
+    if (has_pool)
+        return site->has_root && is_reading(method) ? ROUTE_FILES_THEN_POOL : ROUTE_POOL;
+    if (!site->has_root)
+        return ROUTE_NOT_FOUND;
+    return is_reading(method) ? ROUTE_FILES : ROUTE_NOT_ALLOWED;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "front/site.h"
+
+#include "base/base.h"
+
+#include <stdlib.h>
+
+static const char **copy_strings(const struct config_strings *strings)
+{
+    const char **list;
+
+    if (!strings->size)
+        return NULL;
+    list = must_alloc(strings->size + 1, sizeof(*list));
+    for (uint32_t i = 0; i < strings->size; i++)
+        list[i] = strings->items[i];
+    return list;
+}
+
+static void init_root(struct site *site, const struct config *config)
+{
+    const struct config_site *from = site->config;
+
+    site->has_root = from->root != NULL;
+    site->root = (struct static_root){
+        .folder = from->root,
+        .app = from->pool ? from->pool->app : NULL,
+        .links = copy_strings(&from->links),
+        .serve = copy_strings(&from->serve),
+        .never = config->file,
+        .directories = !from->pool,
+    };
+}
+
+static void add_hosts(struct site_table *table, struct site *site)
+{
+    const struct config_strings *hosts = &site->config->hosts;
+
+    if (!hosts->size && !table->fallback)
+        table->fallback = site;
+    for (uint32_t i = 0; i < hosts->size; i++) {
+        struct span host = span_of(hosts->items[i]);
+
+        if (span_starts_with(host, span_of("*.")))
+            map_set(&table->wildcards, span_skip(host, 1), site);
+        else
+            map_set(&table->exact, host, site);
+    }
+}
+
+void site_table_init(struct site_table *table, const struct config *config,
+                     uint32_t (*find_pool)(void *data, const struct config_pool *pool), void *data)
+{
+    *table = (struct site_table){.size = config->site_size};
+    table->sites = must_alloc(config->site_size + 1, sizeof(*table->sites));
+    for (uint32_t i = 0; i < config->site_size; i++) {
+        struct site *site = &table->sites[i];
+        const char *pulse = config->sites[i].pulse ? config->sites[i].pulse : config->pulse;
+
+        site->config = &config->sites[i];
+        site->number = i;
+        site->pool = site->config->pool ? find_pool(data, site->config->pool) : SITE_NO_POOL;
+        site->pulse = span_of(pulse);
+        init_root(site, config);
+        add_hosts(table, site);
+    }
+}
+
+void site_table_done(struct site_table *table)
+{
+    for (uint32_t i = 0; i < table->size; i++) {
+        free(table->sites[i].root.links);
+        free(table->sites[i].root.serve);
+    }
+    free(table->sites);
+    map_done(&table->exact);
+    map_done(&table->wildcards);
+    *table = (struct site_table){0};
+}
+
+/* Walks ".b.example.com", ".example.com", ".com": the longest wildcard wins. */
+static const struct site *find_wildcard(const struct site_table *table, struct span host)
+{
+    while (host.size) {
+        struct site *site;
+
+        host = span_skip(host, span_find(host, '.'));
+        site = host.size ? map_find(&table->wildcards, host) : NULL;
+        if (site)
+            return site;
+        host = span_skip(host, 1);
+    }
+    return NULL;
+}
+
+const struct site *site_find(const struct site_table *table, struct span host)
+{
+    const struct site *site;
+
+    /* A fully qualified name may end in a dot (RFC 3986 3.2.2). */
+    if (host.size && host.data[host.size - 1] == '.')
+        host.size--;
+    site = host.size && table->exact.size ? map_find(&table->exact, host) : NULL;
+    if (!site && table->wildcards.size)
+        site = find_wildcard(table, host);
+    return site ? site : table->fallback;
+}
+
+const struct site *site_find_pulse(const struct site_table *table, struct span path)
+{
+    for (uint32_t i = 0; i < table->size; i++)
+        if (table->sites[i].pulse.size && span_equal(table->sites[i].pulse, path))
+            return &table->sites[i];
+    return NULL;
+}

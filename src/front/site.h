@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Host name -> site: exact, then the longest wildcard, then the site without host; the order of the
+ * configuration never matters. Made once per edition, then only read; any thread.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "config/config.h"
+#include "static/static.h"
+
+enum { SITE_NO_POOL = UINT32_MAX };
+
+/* A site as the front uses it. */
+struct site {
+    const struct config_site *config;
+    uint32_t number; /* in config.sites */
+    uint32_t pool;   /* in front_options.pools, or SITE_NO_POOL */
+    struct static_root root;
+    bool has_root;
+    struct span pulse; /* its path; empty: none */
+};
+
+struct site_table {
+    struct site *sites;
+    uint32_t size;
+    struct map exact;
+    struct map wildcards; /* key: ".example.com" of "*.example.com" */
+    const struct site *fallback;
+};
+
+/* Builds the table; find_pool tells a pool's number. */
+void site_table_init(struct site_table *table, const struct config *config,
+                     uint32_t (*find_pool)(void *data, const struct config_pool *pool), void *data);
+void site_table_done(struct site_table *table);
+
+/* The site of a host (lower case, without port), or NULL. */
+const struct site *site_find(const struct site_table *table, struct span host);
+
+/* A site whose pulse is that path, whatever its host; or NULL. */
+const struct site *site_find_pulse(const struct site_table *table, struct span path);
