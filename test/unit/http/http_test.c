@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+
+#include <cmocka.h>
 
 #include "http/http.c"
 
