@@ -22,3 +22,18 @@ $defs << "-D_GNU_SOURCE"
 $warnflags = ""
 
 create_makefile("leat/leat_ext")
+
+# A gem brings the server along: it is built here, once. The Makefile of a checkout does that itself and
+# runs this file from its build folder.
+root = File.expand_path("../..", __dir__)
+unless Dir.pwd.start_with?(File.join(root, "build/"))
+  packages = "gcc make pkg-config ragel libssl-dev libnghttp2-dev libyaml-dev zlib1g-dev libbrotli-dev libzstd-dev"
+  missing = %w[gcc make pkg-config ragel].reject { |name| find_executable(name) }
+  unless missing.empty?
+    abort "leat: #{missing.join(", ")} not found. Debian and Ubuntu: apt-get install #{packages}\n" \
+          "(other systems: the packages of those tools and libraries), then install the gem again."
+  end
+  unless system("make", "-C", root, "build/leat")
+    abort "leat: the server could not be built. Debian and Ubuntu: apt-get install #{packages}"
+  end
+end

@@ -20,11 +20,15 @@ module Leat
       control = ENV.delete("LEAT_CONTROL") or abort "leat: #{FILE} is started by the server only"
       control = Integer(control, 10)
       Native.keep(control, false)
-      # End of file: whoever wanted this process has changed its mind.
+      greet(control)
+    end
+
+    # Waits for hello and is what it says. End of file: whoever wanted this process changed its mind.
+    def greet(control, loader: nil)
       verb, hello, descriptors = Control.receive(control)
       exit!(0) unless verb
       abort "leat: expected hello, got #{verb}" unless verb == "hello"
-      start(hello, name(descriptors), control)
+      start(hello, name(descriptors), control, loader: loader)
     end
 
     # Runs the process to its end. A worker that has served throws its status here, past every rescue.

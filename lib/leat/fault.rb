@@ -9,9 +9,8 @@ module Leat
     REMEDIES = [
       ["Bundler::RubyVersionMismatch", nil,
        ->(_) { "the Gemfile wants another Ruby than #{Fault.ruby}; name it with `ruby:` or LEAT_RUBY" }],
-      ["Bundler::GemNotFound", nil, ->(_) { "run `bundle install` in #{Dir.pwd} with #{Fault.ruby}" }],
-      ["Bundler::GitError", nil, ->(_) { "run `bundle install` in #{Dir.pwd} with #{Fault.ruby}" }],
       ["Bundler::PermissionError", nil, ->(_) { "make the path of the message accessible to user #{Process.euid}" }],
+      ["Bundler::BundlerError", nil, ->(_) { "run `bundle install` in #{Dir.pwd} with #{Fault.ruby}" }],
       [nil, /RAILS_MASTER_KEY|Missing encryption key|master\.key/,
        ->(_) { "set RAILS_MASTER_KEY, or put the key into config/master.key" }],
       ["ActiveSupport::MessageEncryptor::InvalidMessage", nil,
