@@ -95,7 +95,9 @@ module Leat
       %w[Rackup::Server Rack::Server].each do |name|
         next unless Object.const_defined?(name)
 
-        ObjectSpace.each_object(Object.const_get(name)) { |server| server.options[:pid] &&= "/nonexistent" }
+        ObjectSpace.each_object(Object.const_get(name)) do |server|
+          server.options = server.options.merge(pid: "/nonexistent") if server.options[:pid]
+        end
       end
     end
   end
