@@ -66,6 +66,8 @@ void exchange_init(struct exchange *exchange, struct loop *loop, const struct co
 
 static void release(struct exchange *exchange)
 {
+    if (!exchange->response.pieces.next) /* zeros: never prepared, and 0 would be a descriptor */
+        return;
     free_pieces(&exchange->response);
     fd_close(&exchange->request.body.fd);
     buf_clear(&exchange->request.body.memory);
