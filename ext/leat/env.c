@@ -261,7 +261,7 @@ static void put_target(struct seat *seat, VALUE env, const struct slot_request *
     struct span path = slot_text(board, slot, request->path);
     struct span query = slot_text(board, slot, request->query);
     struct span target = slot_text(board, slot, request->target);
-    VALUE (*make)
+    VALUE(*make)
     (struct span) =
         is_ascii(path) && is_ascii(query) && is_ascii(target) ? ascii_string : binary_string;
     VALUE path_info = make(path), request_path = path_info;

@@ -56,8 +56,13 @@ module Leat
       Log.exception(error, in: "clear_all_connections!")
     end
 
+    # Threads that know how to start again in a fork say so by a variable, as Puma taught them; one that
+    # has just been made gets a moment to do so.
     def report_threads
       (Thread.list - [Thread.main]).each do |thread|
+        thread.join(0.05)
+        next if thread.thread_variable_get(:fork_safe)
+
         Log.warn("a thread that was started while loading does not exist in the workers: #{thread.inspect}")
       end
     end

@@ -55,10 +55,15 @@ module Leat
       list.push("-b", given[:Host].to_s) if given[:Host]
       list.push("-e", given[:environment].to_s) if given[:environment]
       list.push("-P", File.expand_path(given[:pid])) if given[:pid]
-      list.push("-R", options[:config]) if options[:config].is_a?(String) && File.file?(options[:config])
+      list.push("-R", File.expand_path(options[:config])) if other_rackup?(options[:config])
       PASSED.each { |name| list.push("--#{name}", options[name].to_s) if options[name] }
       list.push("-q") if options[:quiet]
       list
+    end
+
+    # A rackup file that is not the one the server would take anyway.
+    def other_rackup?(path)
+      path.is_a?(String) && File.file?(path) && File.expand_path(path) != File.expand_path("config.ru")
     end
 
     def variables(defaults)
