@@ -143,6 +143,8 @@ void complete_edition(struct bind *bind, const struct folder *folder)
     }
     if (!config->pool_size && !config->sites[0].root)
         config->sites[0].root = folder_find_static(bind->types.arena, folder->path);
-    if (!config->pool_size && !config->sites[0].root)
+    if (config->pool_size || config->sites[0].root)
+        return;
+    if (!bind->has_pools || !bind->faults->size) /* pools that are wrong are said already */
         complain_of_nothing(bind, folder);
 }

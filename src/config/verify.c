@@ -129,9 +129,18 @@ static bool is_later_pool(const struct bind *bind, const struct config_pool *poo
            origin_find(bind->config, bind_pool_key(bind, pool, "http"));
 }
 
-static bool is_later_site(const struct bind *bind, uint32_t index)
+static bool has_fault(const struct bind *bind, const char *key)
 {
-    return origin_find(bind->config, bind_site_key(bind, index, "redirect")) ||
+    for (size_t i = 0; i < bind->faults->size; i++)
+        if (bind->faults->items[i].key && strcmp(bind->faults->items[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+static bool is_explained_site(const struct bind *bind, uint32_t index)
+{
+    return has_fault(bind, bind_site_key(bind, index, "pool")) ||
+           origin_find(bind->config, bind_site_key(bind, index, "redirect")) ||
            origin_find(bind->config, bind_site_key(bind, index, "apps"));
 }
 
@@ -183,7 +192,7 @@ static void verify_site(const struct bind *bind, uint32_t index)
     const char *key = bind_site_key(bind, index, "root");
 
     verify_hosts(bind, index);
-    if (bind->has_sites && !site->root && !site->pool && !is_later_site(bind, index))
+    if (bind->has_sites && !site->root && !site->pool && !is_explained_site(bind, index))
         COMPLAIN(bind, keep_printf(bind->types.arena, "sites[%u]", index),
                  "a site needs a root or a pool");
     if (site->root && origin_find(bind->config, key) && !is_folder(site->root))

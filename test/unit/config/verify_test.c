@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "config/verify.c"
+
+#include "world.h"
+
+static void expect_fault(const char *yaml, const char *fault)
+{
+    struct world world;
+    char expected[512];
+
+    world_open_app(&world, yaml);
+    assert_null(world_load(&world));
+    (void)snprintf(expected, sizeof(expected), fault, world.folder);
+    assert_string_equal(world_fault(&world, 0), expected);
+    assert_int_equal(world.faults.size, 1);
+    world_close(&world);
+}
+
+static void folders_and_files_must_be_there(void **state)
+{
+    (void)state;
+
+    expect_fault("app: gone", "leat.yml:1:1: app: there is no folder %s/gone");
+    expect_fault("rackup: gone.ru", "leat.yml:1:1: rackup: there is no file %s/gone.ru");
+    expect_fault("root: gone", "leat.yml:1:1: root: there is no folder %s/gone");
+    expect_fault("env_file: gone",
+                 "leat.yml:1:1: env_file: cannot read %s/gone: No such file or directory");
+    expect_fault("ruby: /no/ruby",
+                 "leat.yml:1:1: ruby: cannot run /no/ruby: No such file or directory");
+    expect_fault("pools: {a: {app: /tmp/}}",
+                 "leat.yml:1:13: pools.a.app: no application in /tmp: looked for config.ru and "
+                 "config/environment.rb");
+}
+
+static void users_and_groups_must_exist_or_be_numbers(void **state)
+{
+    struct world world;
+    (void)state;
+
+    expect_fault("user: nobody-here", "leat.yml:1:1: user: there is no user \"nobody-here\"");
+    expect_fault("group: nobody-here", "leat.yml:1:1: group: there is no group \"nobody-here\"");
+    expect_fault("pools: {a: {user: nobody-here}}",
+                 "leat.yml:1:13: pools.a.user: there is no user \"nobody-here\"");
+    expect_fault("listen: {address: 'unix:s', user: nobody-here}",
+                 "leat.yml:1:19: listen: there is no user \"nobody-here\"");
+    world_open_app(&world, "user: 12345\ngroup: 12345\n");
+    assert_non_null(world_load(&world));
+    world_close(&world);
+}
+
+static void limits_fit_into_each_other(void **state)
+{
+    (void)state;
+
+    expect_fault("limits: {target: 128k, header: 64k}",
+                 "leat.yml:1:10: limits.target: larger than limits.header, of which it is a part");
+    expect_fault("limits: {field: 128k}",
+                 "leat.yml:1:10: limits.field: larger than limits.header, of which it is a part");
+    expect_fault("limits: {body: 5g}",
+                 "leat.yml:1:10: limits.body: larger than limits.spool, which must hold it");
+    expect_fault("pools: {a: {memory: 2g, memory_total: 1g}}\n",
+                 "leat.yml:1:13: pools.a.memory: one worker may take more than memory_total allows "
+                 "the pool");
+}
+
+static void workers_times_threads_have_a_ceiling(void **state)
+{
+    (void)state;
+
+    expect_fault("workers: 1000\nthreads: 100\n",
+                 "leat.yml:2:1: threads: 1000 workers of 100 threads are more than 16384 threads");
+}
+
+static void sites_do_not_share_hosts(void **state)
+{
+    (void)state;
+
+    expect_fault("sites: [{host: a}, {host: [b, A]}]",
+                 "leat.yml:1:21: sites[1].host: sites[0] has the host a already");
+    expect_fault("sites: [{root: .}, {pulse: /x}]",
+                 "leat.yml:1:20: sites[1]: sites[0] answers every other host already; this one "
+                 "needs a host");
+    expect_fault("sites: [{host: a, pool: off}]",
+                 "leat.yml:1:9: sites[0]: a site needs a root or a pool");
+}
+
+static void the_admin_address_is_not_a_listener(void **state)
+{
+    (void)state;
+
+    expect_fault("listen: '127.0.0.1:20503'\nadmin: '127.0.0.1:20503'\n",
+                 "leat.yml:2:1: admin: 127.0.0.1:20503 is one of the addresses in listen");
+}
+
+static void an_environment_is_a_name(void **state)
+{
+    struct world world;
+    (void)state;
+
+    world_open_app(&world, NULL);
+    world.options.environment = "../x";
+    assert_null(world_load(&world));
+    assert_string_equal(world_fault(&world, 0), "-e: \"../x\" is no name");
+    world_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folders_and_files_must_be_there),
+        cmocka_unit_test(users_and_groups_must_exist_or_be_numbers),
+        cmocka_unit_test(limits_fit_into_each_other),
+        cmocka_unit_test(workers_times_threads_have_a_ceiling),
+        cmocka_unit_test(sites_do_not_share_hosts),
+        cmocka_unit_test(the_admin_address_is_not_a_listener),
+        cmocka_unit_test(an_environment_is_a_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
