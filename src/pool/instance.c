@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "pool/instance.h"
+
+#include "base/fd.h"
+#include "board/bell.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+static uint32_t at_most(uint64_t value, uint64_t limit)
+{
+    return (uint32_t)(value < limit ? value : limit);
+}
+
+static struct board_shape choose_shape(const struct config *config,
+                                       const struct config_pool *settings, uint32_t max,
+                                       uint32_t loops)
+{
+    const struct config_limits *limits = &config->limits;
+    uint32_t threads = settings->threads ? settings->threads : 1;
+
+    return (struct board_shape){
+        .slots = at_most(settings->queue_length + (uint64_t)threads * max, BOARD_SLOTS_MAX),
+        .workers =
+            at_most(at_most(2 * (uint64_t)max + 8, BOARD_WORKERS_MAX), BOARD_THREADS_MAX / threads),
+        .threads = threads,
+        .loops = loops,
+        .slot_bytes = board_slot_bytes(limits->target, limits->header, limits->headers),
+    };
+}
+
+static int open_bells(struct instance *instance)
+{
+    uint32_t count = BOARD_FRONTS * instance->board.shape.loops;
+
+    for (uint32_t i = 0; i < count; i++)
+        instance->board.bells[i] = -1;
+    for (uint32_t i = 0; i < count; i++) {
+        instance->board.bells[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (instance->board.bells[i] == -1)
+            return -errno;
+    }
+    return 0;
+}
+
+static int open_report(struct instance *instance)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1)
+        return -errno;
+    instance->report = pair[0];
+    instance->report_peer = pair[1];
+    return fd_set_nonblocking(pair[0]);
+}
+
+int instance_open(const struct config *config, const struct config_pool *settings, uint32_t max,
+                  uint32_t loops, const char *runtime, struct instance *ret_instance,
+                  struct faults *faults)
+{
+    struct board_shape shape = choose_shape(config, settings, max, loops);
+    struct instance instance = {.report = -1, .report_peer = -1};
+    int result;
+
+    CHECK(loops > 0 && loops <= INSTANCE_LOOPS_MAX);
+    instance.board_fd = board_make(&shape, runtime, &instance.board);
+    if (instance.board_fd < 0) {
+        faults_add(faults, NULL, 0, 0, settings->name,
+                   "cannot make its board (%u workers of %u threads, %u places): %s", shape.workers,
+                   shape.threads, shape.slots, strerror(-instance.board_fd));
+        return -1;
+    }
+    result = open_bells(&instance);
+    if (result == 0)
+        result = open_report(&instance);
+    if (result != 0) {
+        faults_add(faults, NULL, 0, 0, settings->name, "cannot open its descriptors: %s",
+                   strerror(-result));
+        instance_close(&instance);
+        return -1;
+    }
+    *ret_instance = instance;
+    return 0;
+}
+
+void instance_close(struct instance *instance)
+{
+    if (instance->board_fd == -1)
+        return;
+    for (uint32_t i = 0; i < BOARD_FRONTS * instance->board.shape.loops; i++)
+        fd_close(&instance->board.bells[i]);
+    board_unmap(&instance->board);
+    fd_close(&instance->board_fd);
+    fd_close(&instance->report);
+    fd_close(&instance->report_peer);
+}
+
+size_t instance_descriptors(const struct instance *instance, int death_pipe, int *out)
+{
+    size_t bells = BOARD_FRONTS * instance->board.shape.loops;
+
+    out[0] = instance->report_peer;
+    out[1] = death_pipe;
+    out[2] = instance->board_fd;
+    memcpy(out + INSTANCE_FIXED, instance->board.bells, bells * sizeof *out);
+    return INSTANCE_FIXED + bells;
+}
+
+static struct board_worker *entry(const struct instance *instance, uint32_t worker)
+{
+    CHECK(worker < instance->board.shape.workers);
+    return &instance->board.workers[worker];
+}
+
+void instance_begin(const struct instance *instance, uint32_t worker, pid_t pid,
+                    uint32_t generation)
+{
+    struct board_worker *place = entry(instance, worker);
+
+    atomic_store_explicit(&place->generation, generation, memory_order_relaxed);
+    atomic_store_explicit(&place->life, BOARD_STARTING, memory_order_relaxed);
+    /* Pairs with the worker's acquire: once it sees its PID it may use the entry. */
+    atomic_store_explicit(&place->pid, (uint32_t)pid, memory_order_release);
+}
+
+void instance_serve(const struct instance *instance, uint32_t worker)
+{
+    /* Pairs with the acquire of fronts and of the worker's own threads. */
+    atomic_store_explicit(&entry(instance, worker)->life, BOARD_ALIVE, memory_order_release);
+}
+
+void instance_retire(const struct instance *instance, uint32_t worker)
+{
+    const struct board *board = &instance->board;
+
+    /* Before the bells: a thread that wakes must see it. */
+    atomic_store_explicit(&entry(instance, worker)->life, BOARD_RETIRING, memory_order_seq_cst);
+    for (uint32_t i = 0; i < board->shape.threads; i++)
+        bell_ring_thread(board, board_thread_of(board, worker, i));
+}
+
+void instance_end(const struct instance *instance, uint32_t worker)
+{
+    /* Pairs with the acquire of the fronts' audit. */
+    atomic_store_explicit(&entry(instance, worker)->life, BOARD_DEAD, memory_order_release);
+}
+
+uint32_t instance_busy(const struct instance *instance, uint32_t worker)
+{
+    return atomic_load_explicit(&entry(instance, worker)->busy, memory_order_relaxed);
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT */
+#include "pool/plan.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "pool/crew.h"
+#include "pool/scale.h"
+#include "pool/spawn.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum {
+    FAILED_MS = 5000, /* a process that has said `failed` has this long to leave */
+    STREAM_MARGIN_MS = 500
+};
+
+void plan_soon(struct pool *pool)
+{
+    loop_defer(pool->options.loop, &pool->plan_task);
+}
+
+struct mold *plan_find_mold(const struct pool *pool, uint32_t generation)
+{
+    list_for_each (link, &pool->molds) {
+        struct mold *mold = CONTAINER_OF(link, struct mold, link);
+        if (mold->generation == generation)
+            return mold;
+    }
+    return NULL;
+}
+
+static uint32_t noise(void)
+{
+    uint32_t value = 0;
+
+    (void)getrandom(&value, sizeof value, GRND_NONBLOCK);
+    return value;
+}
+
+static struct mold *add_mold(struct pool *pool)
+{
+    struct mold *mold = mold_new(++pool->generation, pool->config->development);
+
+    list_push_back(&pool->molds, &mold->link);
+    return mold;
+}
+
+/* Ends a generation: its process is told to leave, and is forgotten when it has. */
+static void drop_mold(struct mold *mold)
+{
+    mold_quit(mold);
+    if (mold->pid == 0)
+        mold_free(mold);
+}
+
+static void tell_start(struct pool *pool, const char *failure)
+{
+    if (pool->told_start)
+        return;
+    pool->told_start = true;
+    pool->options.host->on_started(pool, failure);
+}
+
+/* The restart under way is over, for better or worse. */
+static void end_restart(struct pool *pool, const char *failure)
+{
+    uint32_t ticket = pool->restarts;
+
+    pool->rolling = false;
+    if (pool->restart_again) {
+        pool->restart_again = false;
+        pool->restart_due = true;
+        pool->restarts++;
+    }
+    if (failure)
+        log_error("pool=%s restart failed, the former release goes on: %s", pool->settings->name,
+                  failure);
+    else
+        log_info("pool=%s restarted: generation=%u release=%s", pool->settings->name,
+                 pool->current->generation, pool->current->release);
+    pool->options.host->on_restarted(pool, ticket, failure);
+    plan_soon(pool);
+}
+
+static void kill_generation(struct pool *pool, uint32_t generation)
+{
+    for (uint32_t i = 0; i < pool->instance.board.shape.workers; i++)
+        if (worker_is_there(&pool->workers[i]) && pool->workers[i].generation == generation)
+            crew_kill(pool, i);
+}
+
+static void abort_restart(struct pool *pool, const char *reason)
+{
+    struct mold *mold = pool->next;
+
+    pool->next = NULL;
+    kill_generation(pool, mold->generation);
+    drop_mold(mold);
+    end_restart(pool, reason);
+}
+
+void plan_failed(struct pool *pool, struct mold *mold, const char *reason)
+{
+    char text[POOL_ERROR_BYTES];
+
+    (void)snprintf(text, sizeof text, "%s", reason);
+    if (pool->stopping || !mold)
+        return;
+    if (mold == pool->next) {
+        abort_restart(pool, text);
+        return;
+    }
+    backoff_fail(&pool->backoff, clock_ms(), noise());
+    /* A solo generation is resolved anew for its next try. */
+    if (mold->solo)
+        mold->state = MOLD_DOWN;
+    memcpy(pool->error, text, sizeof text);
+    if (pool->told_start)
+        log_error("pool=%s %s; next try in %.1f s", pool->settings->name, text,
+                  (double)pool_wait_ms(pool) / 1000);
+    tell_start(pool, text);
+    plan_soon(pool);
+}
+
+void plan_serves(struct pool *pool, uint32_t generation)
+{
+    struct mold *former = pool->current;
+
+    if (pool->next && pool->next->generation == generation) {
+        pool->current = pool->next;
+        pool->next = NULL;
+        pool->rolling = true;
+        pool->roll_deadline_ms =
+            clock_ms() + pool->settings->start_timeout_ms * (pool_wanted(pool) + 1);
+        pool->backoff = (struct backoff){.failures = 0};
+        if (former)
+            drop_mold(former);
+    }
+    if (!pool->current || pool->current->generation != generation)
+        return;
+    backoff_succeed(&pool->backoff);
+    pool->error[0] = '\0';
+    tell_start(pool, NULL);
+}
+
+/* Starts the process of a generation (a solo one only needs to be prepared). */
+static void start_mold(struct pool *pool, struct mold *mold)
+{
+    struct faults faults = {.size = 0};
+    char reason[1024];
+    int result = mold_prepare(mold, pool, &faults);
+
+    free(mold->failure);
+    mold->failure = NULL;
+    if (result == 0 && !mold->solo)
+        result = mold_exec(mold, pool, "mold", UINT32_MAX, &mold->pid, &mold->control, &faults);
+    if (result != 0) {
+        (void)fault_format(&faults.items[0], reason, sizeof reason);
+        faults_done(&faults);
+        plan_failed(pool, mold, reason);
+        return;
+    }
+    mold->state = mold->solo ? MOLD_LOADED : MOLD_LOADING;
+    mold->deadline_ms = mold->solo ? 0 : clock_ms() + pool->settings->start_timeout_ms;
+    mold->loaded_ms = clock_ms();
+}
+
+void plan_mold_ended(struct pool *pool, struct mold *mold, int wait_status)
+{
+    enum mold_state was = mold->state;
+    uint64_t now_ms = clock_ms();
+    char reason[POOL_ERROR_BYTES];
+    char how[100];
+
+    mold->pid = 0;
+    mold->state = MOLD_DOWN;
+    mold->deadline_ms = 0;
+    fd_close(&mold->control);
+    crew_forget_asked(pool, mold->generation);
+    plan_soon(pool);
+    (void)exit_describe(wait_status, how, sizeof how);
+    if (was == MOLD_LEAVING || pool->stopping) {
+        if (mold != pool->current && mold != pool->next)
+            mold_free(mold);
+        return;
+    }
+    if (was == MOLD_LOADED) {
+        log_error("pool=%s mold of generation %u %s; it is loaded again, workers go on",
+                  pool->settings->name, mold->generation, how);
+        backoff_die(&pool->backoff, now_ms, now_ms - mold->loaded_ms, 3);
+        if (mold == pool->next)
+            plan_failed(pool, mold, "its mold ended");
+        return;
+    }
+    if (mold->failure)
+        (void)snprintf(reason, sizeof reason, "%s", mold->failure);
+    else
+        (void)snprintf(reason, sizeof reason, "the application's process %s while it loaded", how);
+    plan_failed(pool, mold, reason);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void expire_mold(struct pool *pool, struct mold *mold)
+{
+    char reason[100];
+
+    mold->deadline_ms = 0;
+    if (mold->state == MOLD_LOADING && !mold->failure) {
+        (void)snprintf(reason, sizeof reason, "not loaded within start_timeout (%.0f s)",
+                       (double)pool->settings->start_timeout_ms / 1000);
+        mold->failure = must_copy(reason);
+    }
+    (void)spawn_signal(mold->pid, SIGKILL);
+}
+
+static uint64_t check_molds(struct pool *pool, uint64_t now_ms)
+{
+    uint64_t next_ms = UINT64_MAX;
+
+    list_for_each (link, &pool->molds) {
+        struct mold *mold = CONTAINER_OF(link, struct mold, link);
+        if (mold->deadline_ms && mold->deadline_ms <= now_ms)
+            expire_mold(pool, mold);
+        if (mold->deadline_ms)
+            next_ms = earlier(next_ms, mold->deadline_ms);
+    }
+    return next_ms;
+}
+
+static uint64_t retire_grace_ms(const struct pool *pool)
+{
+    const struct config_timeouts *timeouts = &pool->config->timeouts;
+    uint64_t request_ms =
+        pool->settings->timeout_ms ? pool->settings->timeout_ms : timeouts->drain_ms;
+
+    return request_ms + timeouts->stream_drain_ms + STREAM_MARGIN_MS;
+}
+
+/* Loads the next generation and tries one worker of it. */
+static void plan_restart(struct pool *pool)
+{
+    struct mold *mold;
+
+    if (pool->restart_due && !pool->next && !pool->rolling) {
+        pool->restart_due = false;
+        pool->next = add_mold(pool);
+        log_info("pool=%s restart: generation %u is loaded", pool->settings->name,
+                 pool->next->generation);
+        start_mold(pool, pool->next);
+    }
+    mold = pool->next;
+    if (mold && mold->state == MOLD_LOADED && crew_count(pool).trial == 0)
+        (void)crew_ask(pool, mold);
+}
+
+/* One old worker goes when a new one has come in its place. */
+static void plan_roll(struct pool *pool, uint64_t now_ms)
+{
+    struct crew_count count = crew_count(pool);
+    uint32_t wanted = pool_wanted(pool);
+
+    if (count.older && count.serving + count.older > wanted) {
+        int64_t index = crew_find_older(pool);
+        if (index >= 0)
+            crew_retire(pool, (uint32_t)index, EXIT_NORMAL, retire_grace_ms(pool));
+        count = crew_count(pool);
+    }
+    if (!pool->rolling)
+        return;
+    if (count.older == 0 && count.serving >= wanted)
+        end_restart(pool, NULL);
+    else if (now_ms >= pool->roll_deadline_ms)
+        end_restart(pool, pool->error[0] ? pool->error : "new workers do not become ready");
+}
+
+/* Starts what is missing. */
+static void plan_crew(struct pool *pool, uint64_t now_ms)
+{
+    struct mold *mold = pool->current;
+    struct crew_count count = crew_count(pool);
+    uint32_t wanted = pool_wanted(pool);
+    /* While old workers remain, one more than wanted may be there. */
+    uint32_t allowed = wanted + (count.older > 0);
+
+    if (backoff_wait_ms(&pool->backoff, now_ms) > 0)
+        return;
+    if (mold->state == MOLD_DOWN) {
+        start_mold(pool, mold);
+        return;
+    }
+    while (mold->state == MOLD_LOADED && count.starting < pool->max_starts &&
+           count.serving + count.starting < wanted &&
+           count.serving + count.starting + count.older < allowed &&
+           backoff_wait_ms(&pool->backoff, now_ms) == 0 && crew_ask(pool, mold))
+        count = crew_count(pool);
+    if (!pool->rolling && count.serving > wanted && count.older == 0) {
+        int64_t index = crew_find_surplus(pool);
+        if (index >= 0)
+            crew_retire(pool, (uint32_t)index, EXIT_NORMAL, retire_grace_ms(pool));
+    }
+}
+
+static enum pool_state find_state(const struct pool *pool)
+{
+    uint32_t serving = pool_serving(pool);
+
+    if (pool->stopping)
+        return POOL_DRAINING;
+    if (pool->next || pool->rolling || pool->restart_due)
+        return POOL_RESTARTING;
+    if (serving == 0)
+        return pool->error[0] ? POOL_CRASHING : POOL_STARTING;
+    return pool->error[0] ? POOL_DEGRADED : POOL_UP;
+}
+
+static void settle_state(struct pool *pool)
+{
+    enum pool_state state = find_state(pool);
+    uint32_t serving = pool_serving(pool);
+
+    if (state == pool->state && state != POOL_CRASHING && (serving > 0) == pool->told_serving)
+        return;
+    pool->state = state;
+    pool->told_serving = serving > 0;
+    pool->options.host->on_state(pool);
+}
+
+static void plan_end(struct pool *pool)
+{
+    list_for_each (link, &pool->molds)
+        if (CONTAINER_OF(link, struct mold, link)->pid)
+            return;
+    if (crew_count(pool).there > 0 || pool->told_empty)
+        return;
+    pool->told_empty = true;
+    pool->options.host->on_empty(pool);
+}
+
+static void arm(struct pool *pool, uint64_t due_ms)
+{
+    uint64_t now_ms = clock_ms();
+
+    if (due_ms == UINT64_MAX)
+        timer_stop(&pool->timer);
+    else
+        timer_set(pool->options.loop, &pool->timer, due_ms > now_ms ? due_ms - now_ms : 0,
+                  plan_on_timer);
+}
+
+static void run_plan(struct pool *pool)
+{
+    uint64_t now_ms = clock_ms();
+    uint64_t due_ms;
+
+    if (!pool->stopping && pool->current) {
+        plan_restart(pool);
+        plan_roll(pool, now_ms);
+        plan_crew(pool, now_ms);
+    }
+    due_ms = earlier(check_molds(pool, now_ms), crew_check(pool, now_ms));
+    if (backoff_wait_ms(&pool->backoff, now_ms) > 0 && !pool->stopping)
+        due_ms = earlier(due_ms, pool->backoff.until_ms);
+    if (pool->rolling)
+        due_ms = earlier(due_ms, pool->roll_deadline_ms);
+    settle_state(pool);
+    arm(pool, due_ms);
+    if (pool->stopping)
+        plan_end(pool);
+}
+
+void plan_on_task(struct task *task)
+{
+    run_plan(CONTAINER_OF(task, struct pool, plan_task));
+}
+
+void plan_on_timer(struct timer *timer)
+{
+    run_plan(CONTAINER_OF(timer, struct pool, timer));
+}
+
+uint32_t pool_wanted(const struct pool *pool)
+{
+    struct scale scale = {.min = pool->min,
+                          .max = pool->max,
+                          .fits = pool->fits,
+                          .adjust = pool->adjust,
+                          .entries = pool->instance.board.shape.workers};
+
+    return scale_wanted(&scale);
+}
+
+uint64_t pool_wait_ms(const struct pool *pool)
+{
+    return backoff_wait_ms(&pool->backoff, clock_ms());
+}
+
+/* The first generation, by a process that has loaded the application already or by a new one. */
+int pool_start(struct pool *pool, struct faults *faults)
+{
+    struct mold *mold = add_mold(pool);
+
+    pool->current = mold;
+    if (mold_prepare(mold, pool, faults) != 0)
+        return -1;
+    if (pool->options.handed_pid) {
+        mold->solo = false;
+        mold->pid = pool->options.handed_pid;
+        mold->control = pool->options.handed_control;
+        (void)fd_set_nonblocking(mold->control);
+        if (mold_greet(mold, pool, "mold", UINT32_MAX, mold->control) != 0) {
+            faults_add(faults, NULL, 0, 0, pool->settings->name,
+                       "the process that has loaded the application is gone");
+            return -1;
+        }
+    } else if (!mold->solo &&
+               mold_exec(mold, pool, "mold", UINT32_MAX, &mold->pid, &mold->control, faults) != 0) {
+        return -1;
+    }
+    mold->state = mold->solo ? MOLD_LOADED : MOLD_LOADING;
+    mold->deadline_ms = mold->solo ? 0 : clock_ms() + pool->settings->start_timeout_ms;
+    mold->loaded_ms = clock_ms();
+    plan_soon(pool);
+    return 0;
+}
+
+void plan_shorten(struct mold *mold)
+{
+    mold->deadline_ms = clock_ms() + FAILED_MS;
+}

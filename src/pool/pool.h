@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A Rack pool: one application with its board, molds and workers, kept alive by master. Its effects on
+ * the fronts go through the callbacks of its host (master): a pool knows no front. Everything happens on
+ * master's only thread; decisions are made in plan.c, at the end of a batch of events.
+ *
+ * Invariants: `current` is the generation that replacements come from; `next` exists only while a
+ * restart loads a new one and tries its first worker; a worker entry that is not EMPTY belongs to a
+ * generation in `molds`, or to one whose mold is gone for good.
+ */
+#pragma once
+
+#include "loop/loop.h"
+#include "loop/timer.h"
+#include "pool/capacity.h"
+#include "pool/instance.h"
+#include "pool/mold.h"
+#include "pool/reap.h"
+#include "pool/worker.h"
+
+enum pool_state {
+#define ROW(constant, word) POOL_##constant,
+#include "pool/state.def"
+#undef ROW
+};
+
+/* What happens to the pool, for its host. Called from within the pool's own functions; the host must
+ * not free the pool there. */
+struct pool_host {
+    void (*on_ready)(struct pool *pool, uint32_t worker);
+    void (*on_dead)(struct pool *pool, uint32_t worker);
+    void (*on_state)(struct pool *pool);
+    /* The outcome of the first start, once: failure in words, or NULL. */
+    void (*on_started)(struct pool *pool, const char *failure);
+    /* Restart number `ticket` is over. */
+    void (*on_restarted)(struct pool *pool, uint32_t ticket, const char *failure);
+    /* The pool was stopped and its last process is gone. */
+    void (*on_empty)(struct pool *pool);
+};
+
+struct pool_options {
+    struct loop *loop;
+    const struct config *config;
+    const struct config_pool *settings;
+    uint32_t loops;             /* of a front */
+    const char *runtime;        /* path prefix of its descriptor sockets */
+    const char *library;        /* folder of leat/boot.rb */
+    char *const *environ;       /* as the server was started */
+    int death_pipe;             /* the end that children read */
+    int log_fd;                 /* standard output and error of its processes, -1 = as master's */
+    const struct rlimit *files; /* RLIMIT_NOFILE as it was */
+    const struct pool_host *host;
+    void *context;      /* the host's */
+    pid_t handed_pid;   /* a process that has loaded the application already, or 0 */
+    int handed_control; /* our end of its control socket; the pool's from now on */
+};
+
+/* Processes that ended before anybody told us that they are workers. */
+struct pool_lost {
+    pid_t pid;
+    int wait_status;
+};
+
+enum { POOL_LOST = 32, POOL_ERROR_BYTES = 2048 };
+
+struct pool {
+    struct pool_options options;
+    const struct config *config;
+    const struct config_pool *settings;
+    struct instance instance;
+    struct watch report_watch;
+    struct task plan_task; /* decides at the end of the batch */
+    struct timer timer;    /* and when a deadline has come */
+    struct list molds;     /* every generation that has a process, and current and next */
+    struct mold *current;
+    struct mold *next;       /* or NULL */
+    struct worker *workers;  /* [instance.board.shape.workers], owned */
+    uint32_t generation;     /* the last number given */
+    uint32_t min, max, fits; /* workers */
+    uint32_t max_starts;     /* at once */
+    int32_t adjust;
+    struct backoff backoff;
+    uint64_t exits[EXIT_REASONS];
+    uint64_t oom_kills; /* of the machine, at the last look */
+    enum pool_state state;
+    bool told_start; /* on_started was called */
+    bool stopping;
+    bool told_empty;
+    bool told_serving;  /* what on_state last told */
+    bool rolling;       /* the new generation serves, old workers remain */
+    bool restart_again; /* asked for while one is under way */
+    uint64_t roll_deadline_ms;
+    uint32_t restarts;            /* number of the last one begun */
+    bool restart_due;             /* to be begun by the plan */
+    char error[POOL_ERROR_BYTES]; /* why the last try failed, "" while all is well */
+    struct pool_lost lost[POOL_LOST];
+    unsigned lost_next;
+};
+
+/* Makes a pool with its board, without processes; NULL with faults. */
+struct pool *pool_new(const struct pool_options *options, struct faults *faults);
+
+/* Frees a pool without processes; NULL is harmless. */
+void pool_free(struct pool *pool);
+
+/* Starts the first generation; the outcome comes by on_started, -1 with faults when it is known at
+ * once. */
+int pool_start(struct pool *pool, struct faults *faults);
+
+/* A child of this process ended. False when the pool does not know it (yet). */
+bool pool_child_ended(struct pool *pool, pid_t pid, int wait_status);
+
+/* Reads what molds and workers have reported; before children are reaped, so that a process is known
+ * when its end is told. */
+void pool_read_reports(struct pool *pool);
+
+/* Asks for a rolling restart; the ticket whose on_restarted will tell. */
+uint32_t pool_restart(struct pool *pool);
+
+/* Wants one worker more (+1) or less (-1). */
+void pool_adjust(struct pool *pool, int change);
+
+/* A front has given back what it had in a dead worker, or no front is left to do so. */
+void pool_audited(struct pool *pool, uint32_t worker);
+
+/* A front says that a worker ran into `timeout`, or wrote garbage. */
+void pool_worker_late(struct pool *pool, uint32_t worker, uint32_t slot);
+void pool_worker_broken(struct pool *pool, uint32_t worker);
+
+/* Retires every process, killing what is left after grace_ms; on_empty follows. */
+void pool_stop(struct pool *pool, uint64_t grace_ms);
+
+/* Kills every process at once. */
+void pool_kill(struct pool *pool);
+
+/* Workers that serve now. */
+uint32_t pool_serving(const struct pool *pool);
+
+/* The wanted number of workers. */
+uint32_t pool_wanted(const struct pool *pool);
+
+/* Milliseconds until the next try, 0 when none is being waited for. */
+uint64_t pool_wait_ms(const struct pool *pool);
+
+/* The word of its state. */
+const char *pool_state_word(enum pool_state state);

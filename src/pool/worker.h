@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One worker process as master knows it, beside its entry in the board. Its life is a table, state x
+ * event (worker.def); the effects of a step are the pool's. Master's only thread.
+ */
+#pragma once
+
+#include "pool/reap.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum worker_state {
+    WORKER_EMPTY, /* nobody there */
+    WORKER_ASKED,
+    WORKER_UNWANTED,
+    WORKER_STARTING,
+    WORKER_SERVING,
+    WORKER_RETIRING,
+    WORKER_KILLED, /* SIGKILL is on its way */
+    WORKER_DEAD,   /* reaped; fronts still audit what it held */
+    WORKER_STATES
+};
+
+enum worker_event {
+    WORKER_ASK,
+    WORKER_FORK,
+    WORKER_REFUSE,
+    WORKER_READY,
+    WORKER_RETIRE,
+    WORKER_KILL,
+    WORKER_END,
+    WORKER_AUDIT,
+    WORKER_EVENTS
+};
+
+struct worker {
+    enum worker_state state;
+    pid_t pid;            /* 0 while there is no process */
+    uint32_t generation;  /* whose application it has loaded */
+    int control;          /* our end of a solo worker's control socket, or -1 */
+    uint64_t since_ms;    /* asked for */
+    uint64_t ready_ms;    /* 0 until it serves */
+    uint64_t deadline_ms; /* in this state at most until then, 0 = no limit */
+    enum exit_reason why; /* of its retirement; EXIT_NONE while it is wanted */
+    uint32_t late;        /* requests of its that ran into `timeout` */
+};
+
+/* Makes the step; false, and nothing changed, when the event is out of turn. */
+bool worker_step(struct worker *worker, enum worker_event event);
+
+/* "starting", "idle" or "busy", "retiring", as status says it. */
+const char *worker_word(const struct worker *worker, bool busy);
+
+/* Whether there is, or will be, a process behind the entry. */
+bool worker_is_there(const struct worker *worker);
