@@ -19,7 +19,10 @@ class ServerCase < Minitest::Test
   START_SECONDS = ENV["LEAT_SLOW"] ? 120 : 40
 
   # One answer as it came over the wire.
-  Reply = Struct.new(:status, :headers, :body, :raw, :complete)
+  Reply = Struct.new(:status, :headers, :body, :raw, :complete) do
+    # The values of every line with that name, in order.
+    def lines(name) = raw.scan(/^#{name}: *([^\r]*)\r$/i).flatten
+  end
 
   # A started server: its process, output and folder.
   class Server
@@ -30,10 +33,35 @@ class ServerCase < Minitest::Test
     end
 
     def output = File.read(@out)
+  end
 
-    def alive? = Process.wait2(@pid, Process::WNOHANG).nil?
-  rescue Errno::ECHILD
-    false
+  # A client at ten requests a second: what it lost, and its longest time from a request to its answer.
+  class Witness
+    attr_reader :answers, :lost, :longest
+
+    def initialize(port, path)
+      @port, @path = port, path
+      @answers, @lost, @longest = 0, [], 0
+      @end, @ended = IO.pipe
+      @thread = Thread.new { ask until @end.wait_readable(0.1) }
+    end
+
+    def stop
+      @ended.close
+      @thread.join
+    end
+
+    private
+
+    def ask
+      begun = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      code = Net::HTTP.get_response("127.0.0.1", @path, @port).code
+      code == "200" ? @answers += 1 : @lost << code
+    rescue SystemCallError, IOError, Timeout::Error => error
+      @lost << error.class.name
+    ensure
+      @longest = [@longest, Process.clock_gettime(Process::CLOCK_MONOTONIC) - begun].max
+    end
   end
 
   def setup
@@ -113,10 +141,15 @@ class ServerCase < Minitest::Test
     status.exitstatus || "signal #{status.termsig}"
   end
 
+  # By the socket of that very process: several servers may run in one folder.
   def status(server)
-    out, code = leat("status", "--json", "-P", File.join(server.dir, "tmp/pids/leat.pid"), dir: server.dir)
+    control = ["/run/leat", File.join(@dir, "run/leat")].map { |run| File.join(run, "#{server.pid}.sock") }.find { |path| File.socket?(path) }
+    out, code = leat("status", "--json", *(["--control", control] if control), dir: server.dir)
     code.zero? ? JSON.parse(out) : flunk("status: #{out}")
   end
+
+  # The first pool of the status.
+  def pool(server) = status(server)["pools"].first
 
   # --- clients
 
@@ -138,6 +171,34 @@ class ServerCase < Minitest::Test
     count.times.map { |index| read_reply(socket, method: methods[index] || "GET") }
   ensure
     socket&.close
+  end
+
+  # A connection that is closed after the block; returns the block's value. Small writes go out at once.
+  def connect(server)
+    socket = TCPSocket.new("127.0.0.1", server.port)
+    socket.setsockopt(Socket::IPPROTO_TCP, Socket::TCP_NODELAY, 1)
+    yield socket
+  ensure
+    socket&.close
+  end
+
+  # Leaves with a reset instead of a FIN, which is no half-close.
+  def reset(socket)
+    socket.setsockopt(Socket::SOL_SOCKET, Socket::SO_LINGER, [1, 0].pack("ii"))
+    socket.close
+  end
+
+  # The block runs while another client asks ten times a second; it must lose nothing, and never wait longer
+  # than the seconds for the next answer.
+  def with_witness(server, path = "/", longest: 2.0)
+    witness = Witness.new(server.port, path)
+    result = yield
+    witness.stop
+    assert_empty witness.lost, "the witness lost requests"
+    assert_operator witness.longest, :<, longest, "the longest gap of the witness"
+    result
+  ensure
+    witness&.stop
   end
 
   # Reads one response from a socket by its framing.
@@ -241,6 +302,6 @@ class ServerCase < Minitest::Test
   end
 
   def show_output
-    @servers.each { |server| warn "--- output of #{server.pid}:\n#{server.output[-4000..] || server.output}" }
+    @servers.each { |server| warn "--- output of #{server.pid}:\n#{server.output[-4000..] || server.output}" if File.exist?(server.out) }
   end
 end
