@@ -134,7 +134,8 @@ static const struct cli_verb verbs[] = {
      .group = SET_UP,
      .usage = "[DIR|FILE.ru]",
      .summary = "look for mistakes in the configuration and the folders; start nothing",
-     .text = "Prints every mistake as file:line:column: key: reason. Exit status: 0 none, 1 some."},
+     .text = "Prints every mistake as file:line:column: key: reason. Exit status: 0 none,\n"
+             "1 some."},
     {.name = "print",
      .run = cli_print,
      .takes = HOW | CLI_TAKES_REFERENCE,

@@ -141,6 +141,19 @@ static bool read_long(struct reading *reading, const char *argument)
     return put(reading, row, text.data + equals + 1);
 }
 
+/* The letter in the other case is the nearest; without it there is only the list. */
+static void complain_of_letter(struct reading *reading, char letter)
+{
+    char other = ascii_lower(letter) == letter ? ascii_upper(letter) : ascii_lower(letter);
+
+    if (find_letter(other))
+        faults_add(reading->faults, NULL, 0, 0, NULL, "unknown option -%c; the nearest is -%c",
+                   letter, other);
+    else
+        faults_add(reading->faults, NULL, 0, 0, NULL,
+                   "unknown option -%c; `leat help start` lists them", letter);
+}
+
 /* `-d`, `-p80`, `-p 80`, `-dqp 80`. */
 static bool read_letters(struct reading *reading, const char *argument)
 {
@@ -148,8 +161,7 @@ static bool read_letters(struct reading *reading, const char *argument)
         const struct option_row *row = find_letter(*letter);
 
         if (!row) {
-            faults_add(reading->faults, NULL, 0, 0, NULL,
-                       "unknown option -%c; `leat help start` lists them", *letter);
+            complain_of_letter(reading, *letter);
             return false;
         }
         if (row->value)

@@ -119,6 +119,8 @@ static void an_unknown_option_names_the_nearest(void **state)
     assert_false(READ("--deamonize"));
     assert_string_equal(faults.items[0].reason,
                         "unknown option --deamonize; the nearest is --daemonize");
+    assert_false(READ("-c", "x"));
+    assert_string_equal(faults.items[0].reason, "unknown option -c; the nearest is -C");
     assert_false(READ("-dx"));
     assert_string_equal(faults.items[0].reason, "unknown option -x; `leat help start` lists them");
     done();

@@ -8,6 +8,8 @@
 
 #include "config/explain.c"
 
+#include "base/fd.h"
+
 #include "world.h"
 
 static struct buf out;
@@ -100,6 +102,20 @@ static void the_manual_has_every_directive(void **state)
     buf_done(&out);
 }
 
+/* docs/config.md is what `leat print --reference` writes; run it again when this fails. */
+static void the_manual_in_docs_is_up_to_date(void **state)
+{
+    char *text;
+    size_t size;
+    (void)state;
+
+    assert_int_equal(fd_read_file("docs/config.md", 1 << 20, &text, &size), 0);
+    explain_reference(&out);
+    assert_true(span_equal(span_make(text, size), buf_span(&out)));
+    free(text);
+    buf_done(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +123,7 @@ int main(void)
         cmocka_unit_test(named_pools_and_sites_are_found_by_their_own_keys),
         cmocka_unit_test(secrets_are_masked),
         cmocka_unit_test(the_manual_has_every_directive),
+        cmocka_unit_test(the_manual_in_docs_is_up_to_date),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
