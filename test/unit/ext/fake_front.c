@@ -319,7 +319,7 @@ static bool print_record(struct page_record record, struct span payload)
         return false;
     case PAGE_DATA:
         printf("DATA %u ", record.size);
-        print_bytes(span_first(payload, 2000));
+        print_bytes(span_first(payload, BOARD_PAGE_BYTES));
         return false;
     case PAGE_FILE: {
         struct page_file file;
