@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The server's side of the control socket. A caller sends one line, `word [argument]`; the answer is a
+ * line `ok` or `failed`, then text up to end of file. Callers are root, the server's own user or one more
+ * that the configuration names. Master's loop.
+ */
+#pragma once
+
+#include "base/span.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct loop;
+struct control;
+struct control_call;
+
+enum control_command {
+#define ROW(constant, word, text) CONTROL_##constant,
+#include "control/command.def"
+#undef ROW
+    CONTROL_COMMANDS
+};
+
+struct control_options {
+    struct loop *loop;
+    int listener; /* listening Unix socket, non-blocking; not owned */
+    uid_t also;   /* a user that may call besides root and ours; (uid_t)-1 = nobody */
+    /* A command came; it must be answered by control_answer, now or later. */
+    void (*on_command)(void *context, enum control_command command, struct span argument,
+                       struct control_call *call);
+    void *context;
+};
+
+/* Serves the socket; NULL when the system refuses. */
+struct control *control_new(const struct control_options *options);
+
+/* Ends it; calls that wait for an answer are closed. Takes NULL. */
+void control_free(struct control *control);
+
+/* Answers a call, which must not be used any more: it is freed when the text has been taken or the
+ * caller is gone. hold: the connection stays open until the process ends, which tells the caller that
+ * it has. */
+void control_answer(struct control_call *call, bool ok, struct span text, bool hold);
