@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 void *keep_zero(struct arena *arena, size_t size)
 {
@@ -23,19 +24,17 @@ const char *keep_text(struct arena *arena, struct span text)
 const char *keep_printf(struct arena *arena, const char *format, ...)
 {
     va_list arguments;
+    const char *kept;
     char *text;
     int size;
 
     va_start(arguments, format);
-    size = vsnprintf(NULL, 0, format, arguments);
+    size = vasprintf(&text, format, arguments);
     va_end(arguments);
     CHECK(size >= 0);
-
-    text = keep_zero(arena, (size_t)size + 1);
-    va_start(arguments, format);
-    (void)vsnprintf(text, (size_t)size + 1, format, arguments);
-    va_end(arguments);
-    return text;
+    kept = keep_text(arena, span_make(text, (size_t)size));
+    free(text);
+    return kept;
 }
 
 void *keep_grow(struct arena *arena, void *items, size_t size, size_t item_size)
