@@ -101,7 +101,7 @@ module Corpus
     def take(data)
       @input << data
       @raw << data if @raw.bytesize < RAW_KEPT
-      nil while !@garbage && !@input.empty? && parse_step
+      nil while !@garbage && parse_step
     end
 
     # True when something was taken from the input and there may be more to take.

@@ -15,15 +15,20 @@ module Corpus
     YAML.safe_load(File.read(FILE, encoding: "UTF-8")).reject { |item| (Array(item["needs"]) & without).any? }
   end
 
+  NoVerdict = Struct.new(:reason) do
+    def right? = false
+    def unsafe? = false
+  end
+
   # Runs cases from one client address, one after the other; several runners, each with an address of its
   # own, may run at once.
   class Runner
     PROBE = "GET /app/probe-after HTTP/1.1\r\nHost: localhost\r\n\r\n"
     PROBE_PATH = "/app/probe-after"
-    # How long an answer that has to come may take, a close that has to come, one that must not.
+    # How long an answer that has to come may take, a close that has to come, something that must not come.
     ANSWER_SECONDS = 5.0
-    CLOSE_SECONDS = 2.5
-    QUIET_SECONDS = 0.12
+    CLOSE_SECONDS = 1.5
+    QUIET_SECONDS = 0.05
 
     def initialize(port, number)
       @port = port
@@ -51,7 +56,12 @@ module Corpus
       connection&.shut
     end
 
-    def verdict(item, parts = parts(item)) = Verdict.new(item, run(item, parts))
+    # The verdict on a run; a server that is not there is a wrong one.
+    def verdict(item, parts = parts(item))
+      Verdict.new(item, run(item, parts))
+    rescue SystemCallError, IOError, RuntimeError => error
+      NoVerdict.new("#{error.class}: #{error.message}")
+    end
 
     private
 

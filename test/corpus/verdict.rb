@@ -18,12 +18,6 @@ module Corpus
       paths = seen.map { |request| "#{request['method']} #{request['path'][0, 60]} #{request['body_len']}" }
       "got #{statuses}, #{closed ? 'closed' : 'open'}; the application saw #{paths.inspect}"
     end
-
-    # What a client could compare, without what differs between two runs (date, request ids).
-    def outcome
-      [finals.map { |response| [response.status, response.complete] }, closed, garbage, desync,
-       seen.map { |request| request.values_at("method", "path", "query", "body_len", "body_sha256") }]
-    end
   end
 
   # Compares the facts of a run with what the case allows. Pure.
