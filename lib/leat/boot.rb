@@ -28,7 +28,17 @@ module Leat
       verb, hello, descriptors = Control.receive(control)
       exit!(0) unless verb
       abort "leat: expected hello, got #{verb}" unless verb == "hello"
-      start(hello, name(descriptors), control, loader: loader)
+      start(hello, name(descriptors), real_control(hello, control), loader: loader)
+    end
+
+    # A mold that began again has read its greeting from a socket of its own making.
+    def real_control(hello, socket)
+      return socket unless hello["control"]
+
+      Native.close(socket)
+      control = Integer(hello.delete("control"), 10)
+      Native.keep(control, false)
+      control
     end
 
     # Runs the process to its end. A worker that has served throws its status here, past every rescue.

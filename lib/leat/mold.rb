@@ -20,6 +20,7 @@ module Leat
       set_traps
       Worker.bind_to_master(@hello, @fds)
       load if @preload
+      begin_anew if @loader && !@preload
       Control.send(@fds[:report], "loaded", loaded)
       obey
     end
@@ -89,8 +90,9 @@ module Leat
     end
 
     def loaded
-      { "generation" => @hello["generation"], "preload" => @preload, "rack" => @loader&.rack, "ruby" => RUBY_VERSION,
-        "private_bytes" => Native.private_bytes, "reason" => @reason, "place" => @place }.compact
+      { "generation" => @hello["generation"], "preload" => @preload, "rack" => @loader&.rack || @hello["rack"],
+        "ruby" => RUBY_VERSION, "private_bytes" => Native.private_bytes, "reason" => @hello["reason"],
+        "place" => @hello["place"] }.compact
     end
 
     def obey
@@ -150,12 +152,22 @@ module Leat
       Boot.serve(@hello, @fds, index, @loader)
     end
 
-    # The worker starts from nothing under the PID that was reported, and is greeted by what waits in its
-    # socket already.
+    # The worker starts from nothing under the PID that was reported.
     def load_anew(index)
+      start_over("role" => "worker", "index" => index)
+    end
+
+    # The application that was loaded serves nobody; a mold without it forks as well, and is small.
+    def begin_anew
+      Native.keep(@control, true)
+      start_over("preload" => "false", "rack" => @loader.rack, "reason" => @reason, "place" => @place,
+                 "control" => @control)
+    end
+
+    # This process begins again with the environment it was given, greeted by what waits in its socket.
+    def start_over(values)
       mine, its = Native.pair
-      descriptors = Boot.list(@fds)
-      Control.send(mine, "hello", @hello.merge("role" => "worker", "index" => index), descriptors)
+      Control.send(mine, "hello", @hello.merge(values.compact.transform_values(&:to_s)), Boot.list(@fds))
       Native.keep(its, true)
       exec(@environment.merge("LEAT_CONTROL" => its.to_s), RbConfig.ruby, Boot::FILE,
            unsetenv_others: true, close_others: false)
