@@ -8,8 +8,8 @@
 enum {
     WRITES = 16, /* of one connection in a row */
     LINGER_PART = 16 * 1024,
-    LINGER_PARTS = 16,              /* reads of one lingering connection in a row */
-    LINGER_BYTES = 32 * 1024 * 1024 /* dropped for a refused client at most */
+    LINGER_PARTS = 16,               /* reads of one lingering connection in a row */
+    LINGER_BYTES = 256 * 1024 * 1024 /* dropped for a refused client at most */
 };
 
 bool h1_answer_refuse(struct h1_conn *conn, enum refusal refusal)
