@@ -158,18 +158,17 @@ static void lose(struct rack *rack, uint32_t slot)
 
 /* ---- From request to queue ---- */
 
-static uint64_t clamp_taken(const struct rack_job *job, uint64_t taken_us)
-{
-    uint64_t now_us = loop_now_us(job->rack->loop);
-
-    return taken_us < job->queued_us || taken_us > now_us ? now_us : taken_us;
-}
-
-static uint64_t taken_us(const struct rack_job *job)
+uint64_t rack_taken_us(struct rack_job *job)
 {
     struct slot_request *request = slot_request(job->rack->options.board, job->slot);
+    uint64_t now_us = loop_now_us(job->rack->loop);
+    uint64_t taken_us;
 
-    return clamp_taken(job, atomic_load_explicit(&request->taken_us, memory_order_relaxed));
+    if (job->taken_us)
+        return job->taken_us;
+    taken_us = atomic_load_explicit(&request->taken_us, memory_order_relaxed);
+    job->taken_us = taken_us < job->queued_us || taken_us > now_us ? now_us : taken_us;
+    return job->taken_us;
 }
 
 static void shed(struct rack *rack, struct exchange *exchange)
@@ -272,7 +271,7 @@ static void end_late(struct rack_job *job, uint32_t worker)
              rack->options.pool, worker, (unsigned long long)rack->options.timeout_ms,
              SPAN_ARG(exchange->id), SPAN_ARG(exchange->request.method_text),
              SPAN_ARG(exchange->request.path));
-    exchange->times.taken_us = taken_us(job);
+    exchange->times.taken_us = rack_taken_us(job);
     rack_refuse(job, REFUSAL_APP_TIMEOUT, SLOT_LATE);
     rack->options.owner->on_late(rack->options.owner_data, worker, slot);
 }
@@ -289,22 +288,22 @@ static void look_at_queued(struct rack_job *job)
     const struct rack_options *options = &job->rack->options;
     uint64_t age_us = loop_now_us(job->rack->loop) - job->queued_us;
     uint64_t limit_us = options->queue_timeout_ms * 1000;
+    uint64_t next_us = job->rack->first_look_us;
 
     if (limit_us && age_us >= limit_us && queue_cancel(options->board, job->slot, job->turn)) {
         expire(job);
         return;
     }
-    /* Taken just now, or not yet over: the next thing that can happen is the nearer of both limits. */
-    if (limit_us && age_us < limit_us && (!options->timeout_ms || limit_us - age_us < job->rack->first_look_us))
-        look_again_in(job, limit_us - age_us);
-    else
-        look_again_in(job, job->rack->first_look_us);
+    /* It may be taken right behind this look: the next one comes within both limits. */
+    if (limit_us > age_us && limit_us - age_us < next_us)
+        next_us = limit_us - age_us;
+    look_again_in(job, next_us);
 }
 
 static void look_at_taken(struct rack_job *job, uint32_t thread)
 {
     const struct rack_options *options = &job->rack->options;
-    uint64_t age_us = loop_now_us(job->rack->loop) - taken_us(job);
+    uint64_t age_us = loop_now_us(job->rack->loop) - rack_taken_us(job);
     uint64_t limit_us = options->timeout_ms * 1000;
 
     if (!limit_us || job->exchange->response.status)
@@ -379,7 +378,7 @@ static void on_cancel(struct exchange *exchange)
         give_back(job);
         return;
     }
-    exchange->times.taken_us = taken_us(job);
+    exchange->times.taken_us = rack_taken_us(job);
     slot_set_note(options->board, job->slot, SLOT_LEFT);
     rack_detach(job);
 }
@@ -397,6 +396,7 @@ static void run_again(struct rack_job *job, struct slot_word word)
     rack_count(options->counters.reruns);
     job->reruns += word.state != SLOT_TAKEN;
     job->thread = RACK_NOBODY;
+    job->taken_us = 0;
     job->reply = (struct reply){0};
     job->is_held_back = false;
     buf_clear(&job->head);
@@ -405,6 +405,8 @@ static void run_again(struct rack_job *job, struct slot_word word)
         lose(rack, job->slot);
         return;
     }
+    if (rack->first_look_us && list_is_empty(&job->fresh))
+        look_again_in(job, rack->first_look_us);
     rack_wake(rack);
 }
 

@@ -147,17 +147,6 @@ static bool add_fields(struct rack_job *job, struct span fields, int64_t *ret_le
     return true;
 }
 
-static void note_taken(struct rack_job *job)
-{
-    struct rack *rack = job->rack;
-    struct slot_request *request = slot_request(rack->options.board, job->slot);
-    uint64_t taken_us = atomic_load_explicit(&request->taken_us, memory_order_relaxed);
-    uint64_t now_us = loop_now_us(rack->loop);
-
-    job->exchange->times.taken_us =
-        taken_us < job->queued_us || taken_us > now_us ? now_us : taken_us;
-}
-
 static bool start_answer(struct rack_job *job, struct span payload, uint8_t flags)
 {
     struct exchange *exchange = job->exchange;
@@ -176,7 +165,7 @@ static bool start_answer(struct rack_job *job, struct span payload, uint8_t flag
         fail(job, "head");
         return false;
     }
-    note_taken(job);
+    exchange->times.taken_us = rack_taken_us(job);
     exchange->response.close |= (flags & PAGE_CLOSE) != 0;
     exchange->response.stream = (flags & PAGE_STREAM) != 0;
     rack_set_stream(job, exchange->response.stream);
@@ -314,7 +303,7 @@ static bool serve_file(struct rack_job *job, struct span head_payload, uint8_t f
         fail(job, "head");
         return false;
     }
-    note_taken(job);
+    exchange->times.taken_us = rack_taken_us(job);
     exchange->response.close |= (flags & PAGE_CLOSE) != 0;
     job->file_fd = -1;
     rack_detach(job);

@@ -214,7 +214,7 @@ static void put_own_fields(struct filling *filling)
     if (request->authority.size)
         put_field(filling, &host, request->authority);
     /* A chunked body is complete by now, so that its length is known to the application as any other's. */
-    if (request->length >= 0 || request->has_body)
+    if (fields_find(&request->fields, FIELD_ID_CONTENT_LENGTH) || request->has_body)
         put_field(filling, &length,
                   span_make(digits, num_format(request->length >= 0 ? (uint64_t)request->length
                                                                     : request->body.size,

@@ -31,6 +31,7 @@ struct rack_job {
     uint32_t slot;
     uint32_t turn;
     uint64_t queued_us;
+    uint64_t taken_us; /* 0 until rack_taken_us has looked */
     struct list fresh;  /* in rack->fresh until its first deadline */
     struct timer timer; /* later deadlines */
     uint32_t thread;    /* who answers, RACK_NOBODY until its first page */
@@ -81,6 +82,10 @@ void rack_refuse(struct rack_job *job, enum refusal refusal, enum slot_note note
 
 /* rack.c: the same for an answer that is no answer; reports the worker. */
 void rack_break(struct rack_job *job, uint32_t worker, const char *reason);
+
+/* rack.c: when the worker says it took the request, which it has; read once, so that a worker cannot put
+ * its deadline off, and now when what it says cannot be. */
+uint64_t rack_taken_us(struct rack_job *job);
 
 /* rack.c: whether the answer is an open-ended stream, for the gauge. */
 void rack_set_stream(struct rack_job *job, bool is_stream);
