@@ -94,12 +94,15 @@ class ServerCase < Minitest::Test
   # leat.yml as given.
   def config(text) = write("leat.yml", text)
 
+  # The program under test.
+  def binary = BINARY
+
   # Starts the server in the foreground in the test's folder and waits until it is ready.
   def start(*options, env: {}, dir: @dir, wait: true)
     port = free_port
     out = File.join(@dir, "output.#{@servers.size}")
     argv = options.include?(:no_port) ? options - [:no_port] : ["-p", port.to_s, *options]
-    pid = Process.spawn(clean_env.merge(env), BINARY, "start", *argv.map(&:to_s),
+    pid = Process.spawn(clean_env.merge(env), binary, "start", *argv.map(&:to_s),
                         chdir: dir, out: out, err: [:child, :out], in: "/dev/null")
     server = Server.new(pid, dir, port, out)
     @servers << server
@@ -112,7 +115,7 @@ class ServerCase < Minitest::Test
     out = nil
     status = nil
     Timeout.timeout(seconds) do
-      out, status = Open3.capture2e(clean_env.merge(env), BINARY, *arguments.map(&:to_s), chdir: dir, stdin_data: "")
+      out, status = Open3.capture2e(clean_env.merge(env), binary, *arguments.map(&:to_s), chdir: dir, stdin_data: "")
     end
     [out, status.exitstatus]
   end
