@@ -133,7 +133,7 @@ void crew_refused(struct pool *pool, uint32_t index, const char *message)
     if (!worker_step(worker, WORKER_REFUSE))
         return;
     (void)snprintf(reason, sizeof reason, "cannot start a worker: %s", message);
-    plan_failed(pool, plan_find_mold(pool, worker->generation), reason);
+    plan_failed(pool, pool_find_mold(pool, worker->generation), reason);
     plan_soon(pool);
 }
 
@@ -216,7 +216,7 @@ static void log_end(struct pool *pool, const struct worker *worker, uint32_t ind
 /* A worker ended that never served: its generation's try has failed. */
 static void fail_start(struct pool *pool, struct worker *worker, int wait_status)
 {
-    struct mold *mold = plan_find_mold(pool, worker->generation);
+    struct mold *mold = pool_find_mold(pool, worker->generation);
     char reason[POOL_ERROR_BYTES];
     char how[100];
 
@@ -295,7 +295,7 @@ static uint64_t check_late(struct pool *pool, uint32_t index, uint64_t now_ms)
 /* A mold that has not forked for so long never will; it is loaded again. */
 static void kill_hung_mold(struct pool *pool, const struct worker *worker)
 {
-    struct mold *mold = plan_find_mold(pool, worker->generation);
+    struct mold *mold = pool_find_mold(pool, worker->generation);
 
     if (worker->state == WORKER_ASKED && mold)
         (void)spawn_signal(mold->pid, SIGKILL);

@@ -24,7 +24,7 @@ void plan_soon(struct pool *pool)
     loop_defer(pool->options.loop, &pool->plan_task);
 }
 
-struct mold *plan_find_mold(const struct pool *pool, uint32_t generation)
+struct mold *pool_find_mold(const struct pool *pool, uint32_t generation)
 {
     list_for_each (link, &pool->molds) {
         struct mold *mold = CONTAINER_OF(link, struct mold, link);
@@ -38,7 +38,9 @@ static uint32_t noise(void)
 {
     uint32_t value = 0;
 
-    (void)getrandom(&value, sizeof value, GRND_NONBLOCK);
+    /* Without randomness the pauses are the same each time, which is no harm. */
+    if (getrandom(&value, sizeof value, GRND_NONBLOCK) == -1)
+        return 0;
     return value;
 }
 

@@ -20,9 +20,6 @@ void plan_failed(struct pool *pool, struct mold *mold, const char *reason);
 /* A worker of this generation serves: a trial worker makes its generation the current one. */
 void plan_serves(struct pool *pool, uint32_t generation);
 
-/* The generation of that number, or NULL. */
-struct mold *plan_find_mold(const struct pool *pool, uint32_t generation);
-
 /* A mold process ended. */
 void plan_mold_ended(struct pool *pool, struct mold *mold, int wait_status);
 

@@ -140,7 +140,7 @@ static bool handle_report(struct pool *pool, const struct protocol_message *mess
         return handle_worker_report(pool, message);
     if (!protocol_get_number(message, "generation", &generation) || generation > UINT32_MAX)
         return false;
-    mold = plan_find_mold(pool, (uint32_t)generation);
+    mold = pool_find_mold(pool, (uint32_t)generation);
     if (mold && span_is(message->verb, "loaded"))
         on_loaded(pool, mold, message);
     else if (mold)

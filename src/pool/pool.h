@@ -142,5 +142,8 @@ uint32_t pool_wanted(const struct pool *pool);
 /* Milliseconds until the next try, 0 when none is being waited for. */
 uint64_t pool_wait_ms(const struct pool *pool);
 
+/* The generation of that number, or NULL when it is gone. */
+struct mold *pool_find_mold(const struct pool *pool, uint32_t generation);
+
 /* The word of its state. */
 const char *pool_state_word(enum pool_state state);

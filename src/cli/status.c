@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/verbs.h"
+
+#include "cli/server.h"
+
+#include <unistd.h>
+
+int cli_status(const struct cli_call *call)
+{
+    struct buf text = {.size = 0};
+    enum server_outcome outcome =
+        server_ask(call, call->json ? "status json\n" : "status\n", &text);
+
+    server_print(outcome == SERVER_OK ? STDOUT_FILENO : STDERR_FILENO, &text);
+    buf_done(&text);
+    if (outcome == SERVER_NONE || outcome == SERVER_STALE || outcome == SERVER_ENDED)
+        server_say_none(outcome);
+    return outcome == SERVER_OK ? CLI_OK : CLI_NOT_RUNNING;
+}

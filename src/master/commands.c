@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "master/commands.h"
+
+#include "base/log.h"
+#include "master/logs.h"
+#include "master/phase.h"
+#include "master/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static void answer_text(struct control_call *call, bool ok, const char *text)
+{
+    control_answer(call, ok, span_of(text), false);
+}
+
+static void answer_status(struct master *master, struct control_call *call, bool json)
+{
+    struct buf buf = {.size = 0};
+    bool ok = report_write(master, json, &buf) == 0;
+
+    control_answer(call, ok, buf_span(&buf), false);
+    buf_done(&buf);
+}
+
+static struct master_waiter *add_waiter(struct master *master, struct list *list,
+                                        struct control_call *call)
+{
+    struct master_waiter *waiter = must_alloc(1, sizeof *waiter);
+
+    *waiter = (struct master_waiter){.call = call};
+    waiter->tickets = must_alloc(master->pool_size + 1, sizeof *waiter->tickets);
+    list_init(&waiter->link);
+    list_push_back(list, &waiter->link);
+    return waiter;
+}
+
+static void free_waiter(struct master_waiter *waiter)
+{
+    list_remove(&waiter->link);
+    buf_done(&waiter->text);
+    free(waiter->tickets);
+    free(waiter);
+}
+
+static void restart(struct master *master, struct span name, struct control_call *call)
+{
+    struct master_waiter *waiter = add_waiter(master, &master->waiters, call);
+    bool found = false;
+
+    for (uint32_t i = 0; i < master->pool_size; i++) {
+        struct pool *pool = master->pools[i].pool;
+        if (name.size && !span_is(name, pool->settings->name))
+            continue;
+        waiter->tickets[i] = pool_restart(pool);
+        found = true;
+    }
+    if (found)
+        return;
+    free_waiter(waiter);
+    if (name.size)
+        answer_text(call, false, "there is no pool of that name\n");
+    else
+        answer_text(call, true, "nothing to restart: only files are served\n");
+}
+
+void commands_restart_all(struct master *master)
+{
+    for (uint32_t i = 0; i < master->pool_size && master->phase == MASTER_RUNNING; i++)
+        (void)pool_restart(master->pools[i].pool);
+}
+
+static bool waits(const struct master *master, const struct master_waiter *waiter)
+{
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        if (waiter->tickets[i])
+            return true;
+    return false;
+}
+
+void commands_restarted(struct master_pool *pool, uint32_t ticket, const char *failure)
+{
+    struct master *master = pool->master;
+    const struct pool *its = pool->pool;
+
+    list_for_each_safe (link, &master->waiters) {
+        struct master_waiter *waiter = CONTAINER_OF(link, struct master_waiter, link);
+        if (waiter->tickets[pool->number] == 0 || waiter->tickets[pool->number] > ticket)
+            continue;
+        waiter->tickets[pool->number] = 0;
+        waiter->failed |= failure != NULL;
+        if (failure)
+            (void)buf_printf(&waiter->text, "pool %s keeps its former release: %s\n",
+                             its->settings->name, failure);
+        else
+            (void)buf_printf(&waiter->text, "pool %s restarted: generation %u, %s\n",
+                             its->settings->name, its->current->generation, its->current->release);
+        if (waits(master, waiter))
+            continue;
+        control_answer(waiter->call, !waiter->failed, buf_span(&waiter->text), false);
+        free_waiter(waiter);
+    }
+}
+
+/* A restart that a stop overtook has failed; a stop is over. */
+void commands_stopped(struct master *master)
+{
+    struct buf text = {.size = 0};
+
+    list_for_each_safe (link, &master->waiters) {
+        struct master_waiter *waiter = CONTAINER_OF(link, struct master_waiter, link);
+        answer_text(waiter->call, false, "the server was stopped meanwhile\n");
+        free_waiter(waiter);
+    }
+    if (master->cut)
+        (void)buf_printf(&text, "stopped; %" PRIu64 " requests were cut\n", master->cut);
+    else
+        (void)buf_append(&text, span_of("stopped\n"));
+    list_for_each_safe (link, &master->stop_calls) {
+        struct master_waiter *waiter = CONTAINER_OF(link, struct master_waiter, link);
+        control_answer(waiter->call, true, buf_span(&text), true);
+        free_waiter(waiter);
+    }
+    buf_done(&text);
+}
+
+void commands_run(void *context, enum control_command command, struct span argument,
+                  struct control_call *call)
+{
+    struct master *master = context;
+
+    switch (command) {
+    case CONTROL_STATUS:
+        answer_status(master, call, span_is(argument, "json"));
+        break;
+    case CONTROL_READY:
+        answer_text(call, phase_is_ready(master),
+                    phase_is_ready(master) ? "ready\n" : "not ready\n");
+        break;
+    case CONTROL_STOP:
+        (void)add_waiter(master, &master->stop_calls, call);
+        if (master->phase < MASTER_DELAY)
+            phase_stop(master);
+        break;
+    case CONTROL_STOP_NOW:
+        (void)add_waiter(master, &master->stop_calls, call);
+        phase_stop_now(master, false);
+        break;
+    case CONTROL_RESTART:
+        if (master->phase >= MASTER_DELAY)
+            answer_text(call, false, "the server is being stopped\n");
+        else
+            restart(master, argument, call);
+        break;
+    case CONTROL_REOPEN:
+        logs_reopen(master);
+        answer_text(call, true, "log files reopened\n");
+        break;
+    case CONTROL_COMMANDS:
+        break;
+    }
+}

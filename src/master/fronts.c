@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: MIT */
+#include "master/fronts.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "board/audit.h"
+#include "master/inbox.h"
+#include "master/phase.h"
+#include "master/title.h"
+#include "pool/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    STABLE_MS = 10000, /* one that lived so long has not crashed "again" */
+    PAUSE_MAX_MS = 4000,
+    HELD_MS = 100, /* how often held entries are looked at while none is free */
+    DESCRIPTOR_BACKLOG = 128
+};
+
+int fronts_prepare(struct master *master, struct faults *faults)
+{
+    void *memory = mmap(NULL, sizeof *master->counters, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED) {
+        faults_add(faults, NULL, 0, 0, NULL, "cannot make the counters: %s", strerror(errno));
+        return -1;
+    }
+    master->counters = memory;
+    master->front_listeners =
+        must_alloc(master->listener_size + 1, sizeof *master->front_listeners);
+    master->front_pools = must_alloc(master->pool_size + 1, sizeof *master->front_pools);
+    for (uint32_t i = 0; i < master->listener_size; i++)
+        master->front_listeners[i] =
+            (struct front_listener){.fd = master->listeners[i].fd,
+                                    .address = master->listeners[i].address,
+                                    .config = master->listeners[i].config};
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        master->front_pools[i] =
+            (struct front_pool){.config = master->pools[i].pool->settings,
+                                .board = &master->pools[i].pool->instance.board};
+    return 0;
+}
+
+void fronts_done(struct master *master)
+{
+    if (master->counters)
+        (void)munmap(master->counters, sizeof *master->counters);
+    free(master->front_listeners);
+    free(master->front_pools);
+}
+
+uint32_t fronts_size(const struct master *master)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < BOARD_FRONTS; i++)
+        count += master->fronts[i].pid != 0;
+    return count;
+}
+
+bool fronts_accept(const struct master *master)
+{
+    for (uint32_t i = 0; i < BOARD_FRONTS; i++)
+        if (master->fronts[i].pid && master->fronts[i].accepting)
+            return true;
+    return false;
+}
+
+/* ---- Messages ---- */
+
+static void free_parcel(struct master_parcel *parcel)
+{
+    list_remove(&parcel->link);
+    for (size_t i = 0; i < parcel->count; i++)
+        fd_close(&parcel->fds[i]);
+    free(parcel);
+}
+
+static void send_parcels(struct master_front *front)
+{
+    list_for_each_safe (link, &front->parcels) {
+        struct master_parcel *parcel = CONTAINER_OF(link, struct master_parcel, link);
+        if (front_message_send(front->channel, &parcel->message, parcel->fds, parcel->count) ==
+            -EAGAIN) {
+            (void)loop_rewatch(&front->watch, EPOLLIN | EPOLLOUT);
+            return;
+        }
+        free_parcel(parcel);
+    }
+    (void)loop_rewatch(&front->watch, EPOLLIN);
+}
+
+static void keep_parcel(struct master_front *front, const struct front_message *message,
+                        const int *fds, size_t count)
+{
+    struct master_parcel *parcel = must_alloc(1, sizeof *parcel);
+
+    *parcel = (struct master_parcel){.message = *message, .count = count};
+    for (size_t i = 0; i < count; i++)
+        parcel->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+    list_init(&parcel->link);
+    list_push_back(&front->parcels, &parcel->link);
+    (void)loop_rewatch(&front->watch, EPOLLIN | EPOLLOUT);
+}
+
+void fronts_tell(struct master_front *front, const struct front_message *message, const int *fds,
+                 size_t count)
+{
+    if (!front->pid)
+        return;
+    if (!list_is_empty(&front->parcels) ||
+        front_message_send(front->channel, message, fds, count) == -EAGAIN)
+        keep_parcel(front, message, fds, count);
+}
+
+void fronts_tell_all(struct master *master, const struct front_message *message, const int *fds,
+                     size_t count)
+{
+    for (uint32_t i = 0; i < BOARD_FRONTS; i++)
+        fronts_tell(&master->fronts[i], message, fds, count);
+}
+
+static void on_channel(struct watch *watch, uint32_t events)
+{
+    struct master_front *front = CONTAINER_OF(watch, struct master_front, watch);
+    struct front_message message;
+    int fds[2];
+
+    while (front_message_receive(front->channel, &message, fds) == 1) {
+        fd_close(&fds[0]);
+        fd_close(&fds[1]);
+        inbox_take(front->master, front, &message);
+    }
+    if (events & EPOLLOUT)
+        send_parcels(front);
+    /* Its end is told by waitid alone; the broken channel must not keep the loop busy. */
+    if (events & (EPOLLHUP | EPOLLERR))
+        loop_unwatch(&front->watch);
+}
+
+/* ---- Starting ---- */
+
+/* The lowest entry that is free in every board, or -1. */
+static int find_entry(const struct master *master)
+{
+    for (int entry = 0; entry < BOARD_FRONTS; entry++) {
+        bool is_free = master->fronts[entry].pid == 0;
+        for (uint32_t i = 0; i < master->pool_size && is_free; i++)
+            is_free = atomic_load(&master->front_pools[i].board->fronts[entry].life) == BOARD_FREE;
+        if (is_free)
+            return entry;
+    }
+    return -1;
+}
+
+static void descriptor_path(const struct master *master, uint32_t pool, uint32_t entry, char *out,
+                            size_t room)
+{
+    (void)snprintf(out, room, "%s.%u", master->pools[pool].runtime, entry);
+}
+
+/* The socket RUNTIME.<entry>, reachable for the pool's user only. */
+static int open_descriptor_listener(struct master *master, uint32_t pool, uint32_t entry)
+{
+    const struct mold *mold = master->pools[pool].pool->current;
+    struct listen_options options = {
+        .backlog = DESCRIPTOR_BACKLOG, .mode = 0600, .uid = -1, .gid = -1};
+    char text[BOARD_RUNTIME_BYTES + 16] = "unix:";
+    struct address address;
+    const char *reason;
+
+    if (mold && mold->account.change)
+        options.uid = (long)mold->account.uid;
+    descriptor_path(master, pool, entry, text + 5, sizeof text - 5);
+    if (!address_parse(span_of(text), &address))
+        return -ENAMETOOLONG;
+    return listen_open(&address, &options, &reason);
+}
+
+static void close_descriptor_listeners(struct master *master, int *fds)
+{
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        fd_close(&fds[i]);
+    free(fds);
+}
+
+static int *open_descriptor_listeners(struct master *master, uint32_t entry, struct faults *faults)
+{
+    int *fds = must_alloc(master->pool_size + 1, sizeof *fds);
+
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        fds[i] = -1;
+    for (uint32_t i = 0; i < master->pool_size; i++) {
+        int fd = open_descriptor_listener(master, i, entry);
+        if (fd >= 0) {
+            fds[i] = fd;
+            continue;
+        }
+        faults_add(faults, NULL, 0, 0, NULL, "cannot listen on %s.%u: %s", master->pools[i].runtime,
+                   entry, strerror(-fd));
+        close_descriptor_listeners(master, fds);
+        return NULL;
+    }
+    return fds;
+}
+
+static void set_life(struct master *master, uint32_t entry, uint32_t life, pid_t pid)
+{
+    for (uint32_t i = 0; i < master->pool_size; i++) {
+        struct board_front *place = &master->front_pools[i].board->fronts[entry];
+        atomic_store(&place->pid, (uint32_t)pid);
+        atomic_store(&place->life, life);
+    }
+}
+
+static void add_fd(int *fds, size_t *size, int fd)
+{
+    if (fd > STDERR_FILENO)
+        fds[(*size)++] = fd;
+}
+
+/* Every descriptor a front keeps, besides the standard ones. */
+static int *list_kept(const struct master *master, const struct front_options *options,
+                      size_t *ret_size)
+{
+    size_t bells = (size_t)BOARD_FRONTS * master->loops;
+    int *fds = must_alloc(master->listener_size + master->pool_size * (bells + 1) + 8, sizeof *fds);
+    size_t size = 0;
+
+    for (uint32_t i = 0; i < master->listener_size; i++)
+        add_fd(fds, &size, master->listeners[i].fd);
+    for (uint32_t i = 0; i < master->pool_size; i++) {
+        add_fd(fds, &size, options->descriptor_listeners[i]);
+        for (size_t bell = 0; bell < bells; bell++)
+            add_fd(fds, &size, master->front_pools[i].board->bells[bell]);
+    }
+    add_fd(fds, &size, options->channel);
+    add_fd(fds, &size, options->death_pipe);
+    add_fd(fds, &size, options->access_log_fd);
+    add_fd(fds, &size, log_fd());
+    *ret_size = size;
+    return fds;
+}
+
+/* A front outlives signals that a terminal or a service manager sends to every process at once: master
+ * tells it when to end. */
+static void ignore_signals(void)
+{
+    static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+                                  SIGUSR2, SIGTTIN, SIGTTOU, SIGPIPE, SIGALRM};
+
+    for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
+        (void)signal(ignored[i], SIG_IGN);
+}
+
+_Noreturn static void run_front(struct master *master, pid_t parent,
+                                const struct front_options *options)
+{
+    const char *step = "";
+    size_t size;
+    int *fds = list_kept(master, options, &size);
+    int result;
+
+    log_name("front");
+    title_set("leat: front");
+    result = spawn_settle(parent, fds, size, NULL, &master->account, &step);
+    if (result != 0) {
+        log_error("front %s: %s; it ends", step, strerror(-result));
+        _exit(1);
+    }
+    ignore_signals();
+    _exit(front_run(options));
+}
+
+static int fork_front(struct master *master, uint32_t entry, int *descriptors, int pair[2])
+{
+    struct front_options options = {.config = master->config,
+                                    .entry = entry,
+                                    .loops = master->loops,
+                                    .listeners = master->front_listeners,
+                                    .listener_size = master->listener_size,
+                                    .pools = master->front_pools,
+                                    .pool_size = master->pool_size,
+                                    .descriptor_listeners = descriptors,
+                                    .channel = pair[1],
+                                    .death_pipe = master->death_pipe[0],
+                                    .access_log_fd = master->access_log_fd,
+                                    .admin_listener = master->admin_listener,
+                                    .counters = master->counters};
+    struct master_front *front = &master->fronts[entry];
+    pid_t parent = getpid();
+    pid_t pid;
+
+    set_life(master, entry, BOARD_ALIVE, 0);
+    pid = fork();
+    if (pid == 0)
+        run_front(master, parent, &options);
+    if (pid == -1) {
+        set_life(master, entry, BOARD_FREE, 0);
+        return -errno;
+    }
+    set_life(master, entry, BOARD_ALIVE, pid);
+    *front = (struct master_front){
+        .master = master, .pid = pid, .channel = pair[0], .started_ms = clock_ms()};
+    list_init(&front->parcels);
+    return loop_watch(master->loop, &front->watch, front->channel, EPOLLIN, on_channel);
+}
+
+/* The new front learns what the former ones were told. */
+static void tell_state(struct master *master, struct master_front *front)
+{
+    for (uint32_t i = 0; i < master->pool_size; i++) {
+        struct front_message message;
+        inbox_pool_state(&master->pools[i], &message);
+        fronts_tell(front, &message, NULL, 0);
+    }
+}
+
+int fronts_start(struct master *master, struct faults *faults)
+{
+    int entry = find_entry(master);
+    int pair[2];
+    int *descriptors;
+    int result;
+
+    if (entry < 0) {
+        faults_add(faults, NULL, 0, 0, NULL, "workers still hold requests of all former fronts");
+        return -1;
+    }
+    descriptors = open_descriptor_listeners(master, (uint32_t)entry, faults);
+    if (!descriptors)
+        return -1;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == -1) {
+        faults_add(faults, NULL, 0, 0, NULL, "cannot open its channel: %s", strerror(errno));
+        close_descriptor_listeners(master, descriptors);
+        return -1;
+    }
+    result = fork_front(master, (uint32_t)entry, descriptors, pair);
+    fd_close(&pair[1]);
+    close_descriptor_listeners(master, descriptors);
+    if (result != 0) {
+        faults_add(faults, NULL, 0, 0, NULL, "cannot fork a front: %s", strerror(-result));
+        if (!master->fronts[entry].pid)
+            fd_close(&pair[0]);
+        return -1;
+    }
+    tell_state(master, &master->fronts[entry]);
+    return 0;
+}
+
+/* ---- Ending ---- */
+
+static void on_front_due(struct timer *timer)
+{
+    struct master *master = CONTAINER_OF(timer, struct master, front_timer);
+    struct faults faults = {.size = 0};
+
+    for (uint32_t entry = 0; entry < BOARD_FRONTS; entry++)
+        for (uint32_t i = 0; i < master->pool_size && !master->fronts[entry].pid; i++)
+            (void)audit_front(master->front_pools[i].board, entry);
+    if (master->phase >= MASTER_DRAINING || fronts_size(master) > 0)
+        return;
+    if (fronts_start(master, &faults) == 0)
+        return;
+    if (log_allow(span_of("front-start"), 10, NULL))
+        log_error("no front can be started: %s; tried again", faults.items[0].reason);
+    faults_done(&faults);
+    timer_set(master->loop, &master->front_timer, HELD_MS, on_front_due);
+}
+
+/* Gives back what it held, in its own boards and as one of those who audit dead workers. */
+static void audit(struct master *master, uint32_t entry)
+{
+    char path[BOARD_RUNTIME_BYTES + 16];
+
+    for (uint32_t i = 0; i < master->pool_size; i++) {
+        const struct board *board = master->front_pools[i].board;
+        descriptor_path(master, i, entry, path, sizeof path);
+        (void)unlink(path);
+        atomic_store(&board->fronts[entry].life, BOARD_DEAD);
+        (void)audit_front(board, entry);
+        for (uint32_t worker = 0; worker < board->shape.workers; worker++)
+            pool_audited(master->pools[i].pool, worker);
+    }
+    memset(&master->counters->gauges[entry], 0, sizeof master->counters->gauges[entry]);
+}
+
+static void forget(struct master_front *front)
+{
+    loop_unwatch(&front->watch);
+    fd_close(&front->channel);
+    list_for_each_safe (link, &front->parcels)
+        free_parcel(CONTAINER_OF(link, struct master_parcel, link));
+    front->pid = 0;
+    front->accepting = false;
+}
+
+static void replace(struct master *master, const struct master_front *front, int wait_status)
+{
+    bool again = clock_ms() - front->started_ms < STABLE_MS;
+    uint64_t pause_ms;
+    char how[100];
+
+    master->front_crashes = again ? master->front_crashes + 1 : 1;
+    pause_ms = master->front_crashes < 2 ? 0 : UINT64_C(500) << (master->front_crashes - 1);
+    if (pause_ms > PAUSE_MAX_MS || master->front_crashes > 8)
+        pause_ms = PAUSE_MAX_MS;
+    log_error("front %s; a new one is started %s%s", exit_describe(wait_status, how, sizeof how),
+              pause_ms ? "after a pause" : "at once",
+              master->front_crashes >= 3 ? "; repeated crashes may be an attack" : "");
+    if (pause_ms == 0)
+        on_front_due(&master->front_timer);
+    else
+        timer_set(master->loop, &master->front_timer, pause_ms, on_front_due);
+}
+
+bool fronts_ended(struct master *master, pid_t pid, int wait_status)
+{
+    for (uint32_t entry = 0; entry < BOARD_FRONTS; entry++) {
+        struct master_front *front = &master->fronts[entry];
+        if (front->pid != pid)
+            continue;
+        /* What it said before it ended still counts. */
+        on_channel(&front->watch, 0);
+        forget(front);
+        audit(master, entry);
+        if (master->phase == MASTER_STARTING && !front->was_accepting)
+            phase_fail_start(master, "the front process ended before it took connections");
+        else if (master->phase < MASTER_DRAINING)
+            replace(master, front, wait_status);
+        else
+            phase_front_gone(master);
+        return true;
+    }
+    return false;
+}
+
+void fronts_kill(struct master *master)
+{
+    timer_stop(&master->front_timer);
+    for (uint32_t i = 0; i < BOARD_FRONTS; i++)
+        if (master->fronts[i].pid)
+            (void)spawn_signal(master->fronts[i].pid, SIGKILL);
+}

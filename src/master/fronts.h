@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The front processes: forked here, spoken with over their channels, and put back when they die. A front
+ * has an entry, its number in every board; a dead one's entry is used again when no worker holds a slot
+ * of its any more.
+ */
+#pragma once
+
+#include "master/state.h"
+
+/* Makes what all fronts share (counters, the lists they inherit). 0, or -1 with a fault. */
+int fronts_prepare(struct master *master, struct faults *faults);
+
+/* Forks a front; 0, or -1 with a fault. */
+int fronts_start(struct master *master, struct faults *faults);
+
+/* Handles the end of a front; false when the PID is none's. */
+bool fronts_ended(struct master *master, pid_t pid, int wait_status);
+
+/* Sends a message to every front (to one). Descriptors stay the caller's. */
+void fronts_tell_all(struct master *master, const struct front_message *message, const int *fds,
+                     size_t count);
+void fronts_tell(struct master_front *front, const struct front_message *message, const int *fds,
+                 size_t count);
+
+/* Fronts that run; one of them takes connections. */
+uint32_t fronts_size(const struct master *master);
+bool fronts_accept(const struct master *master);
+
+/* Kills them all. */
+void fronts_kill(struct master *master);
+
+/* Frees what fronts_prepare made; all fronts are gone. */
+void fronts_done(struct master *master);

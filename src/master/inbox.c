@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "master/inbox.h"
+
+#include "base/log.h"
+#include "board/audit.h"
+#include "master/commands.h"
+#include "master/fronts.h"
+#include "master/phase.h"
+#include "master/report.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static struct pool *find_pool(const struct master *master, uint32_t number)
+{
+    return number < master->pool_size ? master->pools[number].pool : NULL;
+}
+
+static void answer_status(struct master *master, struct master_front *front,
+                          const struct front_message *question)
+{
+    struct front_message answer = {.kind = FRONT_STATUS, .number = question->number};
+    int fd = report_file(master);
+
+    if (fd >= 0) {
+        fronts_tell(front, &answer, &fd, 1);
+        (void)close(fd);
+    } else {
+        fronts_tell(front, &answer, NULL, 0);
+    }
+}
+
+void inbox_take(struct master *master, struct master_front *front,
+                const struct front_message *message)
+{
+    struct pool *pool = find_pool(master, message->pool);
+
+    switch (message->kind) {
+    case FRONT_ACCEPTING:
+        front->accepting = front->was_accepting = true;
+        phase_check_ready(master);
+        break;
+    case FRONT_WORKER_LATE:
+        if (pool)
+            pool_worker_late(pool, message->worker, (uint32_t)message->number);
+        break;
+    case FRONT_WORKER_BROKEN:
+        if (pool)
+            pool_worker_broken(pool, message->worker);
+        break;
+    case FRONT_AUDITED:
+        if (pool)
+            pool_audited(pool, message->worker);
+        break;
+    case FRONT_STATUS_WANTED:
+        answer_status(master, front, message);
+        break;
+    case FRONT_DRAINED:
+        master->cut += message->number;
+        break;
+    default:
+        break;
+    }
+}
+
+static struct master_pool *owner(struct pool *pool)
+{
+    return pool->options.context;
+}
+
+void inbox_pool_state(const struct master_pool *pool, struct front_message *ret_message)
+{
+    enum front_pool_state state = FRONT_POOL_STARTING;
+    struct front_message message = {.kind = FRONT_POOL_STATE, .pool = pool->number};
+
+    if (pool_serving(pool->pool) > 0)
+        state = FRONT_POOL_UP;
+    else if (pool->pool->error[0]) {
+        state = FRONT_POOL_CRASHING;
+        message.value = (uint32_t)((pool_wait_ms(pool->pool) + 999) / 1000);
+        memcpy(message.text, pool->pool->error, sizeof message.text - 1);
+    }
+    message.number = state;
+    *ret_message = message;
+}
+
+static void on_ready(struct pool *pool, uint32_t worker)
+{
+    struct master_pool *mine = owner(pool);
+    struct front_message message = {
+        .kind = FRONT_WORKER_READY, .pool = mine->number, .worker = worker};
+
+    fronts_tell_all(mine->master, &message, NULL, 0);
+}
+
+static void on_dead(struct pool *pool, uint32_t worker)
+{
+    struct master_pool *mine = owner(pool);
+    struct front_message message = {
+        .kind = FRONT_WORKER_DEAD, .pool = mine->number, .worker = worker};
+
+    if (fronts_size(mine->master) == 0) {
+        (void)audit_worker_free(&pool->instance.board, worker);
+        pool_audited(pool, worker);
+        return;
+    }
+    fronts_tell_all(mine->master, &message, NULL, 0);
+}
+
+static void on_state(struct pool *pool)
+{
+    struct master_pool *mine = owner(pool);
+    struct front_message message;
+
+    log_info("pool=%s state: %s", pool->settings->name, pool_state_word(pool->state));
+    inbox_pool_state(mine, &message);
+    fronts_tell_all(mine->master, &message, NULL, 0);
+}
+
+static void on_started(struct pool *pool, const char *failure)
+{
+    struct master_pool *mine = owner(pool);
+
+    mine->settled = true;
+    mine->failed = failure != NULL;
+    phase_check_ready(mine->master);
+}
+
+static void on_restarted(struct pool *pool, uint32_t ticket, const char *failure)
+{
+    commands_restarted(owner(pool), ticket, failure);
+}
+
+static void on_empty(struct pool *pool)
+{
+    phase_pool_gone(owner(pool)->master);
+}
+
+const struct pool_host inbox_host = {
+    .on_ready = on_ready,
+    .on_dead = on_dead,
+    .on_state = on_state,
+    .on_started = on_started,
+    .on_restarted = on_restarted,
+    .on_empty = on_empty,
+};

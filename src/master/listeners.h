@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The listening sockets: opened before anything else, closed last. */
+#pragma once
+
+#include "master/state.h"
+
+/* Opens all of them, taking those that systemd passed. 0, or -1 with a fault for each that failed. */
+int listeners_open(struct master *master, struct faults *faults);
+
+/* Closes them and removes the files of Unix sockets that are still ours. */
+void listeners_close(struct master *master);

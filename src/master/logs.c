@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "master/logs.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "master/files.h"
+#include "master/fronts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_file(const char *path)
+{
+    return path && strcmp(path, "stdout") != 0 && strcmp(path, "stderr") != 0;
+}
+
+static int open_one(const struct master *master, const char *key, const char *path, int *ret_fd,
+                    struct faults *faults)
+{
+    int fd = files_open_log(path, &master->account);
+
+    if (fd < 0) {
+        faults_add(faults, NULL, 0, 0, key, "%s: %s", path, strerror(-fd));
+        return -1;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int logs_open(struct master *master, struct faults *faults)
+{
+    const struct config *config = master->config;
+    int result = 0;
+
+    if (config->log)
+        result |= open_one(master, "log", config->log, &master->log_fd, faults);
+    if (config->access_log.format != CONFIG_LOG_OFF && config->access_log.file)
+        result |=
+            open_one(master, "access_log", config->access_log.file, &master->access_log_fd, faults);
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        if (config->pools[i]->log)
+            result |=
+                open_one(master, "log", config->pools[i]->log, &master->pools[i].log_fd, faults);
+    return result;
+}
+
+/* Everybody who holds the number goes on with the new file. */
+static void reopen_one(const struct master *master, const char *path, int fd)
+{
+    int fresh;
+
+    if (fd == -1 || !is_file(path))
+        return;
+    fresh = files_open_log(path, &master->account);
+    if (fresh < 0) {
+        log_error("reopen: %s: %s; the former file is used on", path, strerror(-fresh));
+        return;
+    }
+    (void)dup3(fresh, fd, O_CLOEXEC);
+    (void)close(fresh);
+}
+
+void logs_reopen(struct master *master)
+{
+    const struct config *config = master->config;
+    struct front_message message = {.kind = FRONT_REOPEN};
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int fds[2] = {master->log_fd >= 0 ? master->log_fd : null, master->access_log_fd};
+
+    reopen_one(master, config->log, master->log_fd);
+    reopen_one(master, config->access_log.file, master->access_log_fd);
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        reopen_one(master, config->pools[i]->log, master->pools[i].log_fd);
+    if (config->daemonize && master->log_fd >= 0) {
+        (void)dup2(master->log_fd, STDOUT_FILENO);
+        (void)dup2(master->log_fd, STDERR_FILENO);
+    }
+    fronts_tell_all(master, &message, fds, fds[1] >= 0 ? 2 : 1);
+    fd_close(&null);
+    log_info("log files reopened");
+}
+
+void logs_close(struct master *master)
+{
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        fd_close(&master->pools[i].log_fd);
+    fd_close(&master->access_log_fd);
+    if (master->log_fd >= 0)
+        log_to(STDERR_FILENO);
+    fd_close(&master->log_fd);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+#include "master/master.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/num.h"
+#include "master/commands.h"
+#include "master/daemon.h"
+#include "master/fronts.h"
+#include "master/inbox.h"
+#include "master/listeners.h"
+#include "master/logs.h"
+#include "master/marker.h"
+#include "master/phase.h"
+#include "master/place.h"
+#include "master/signals.h"
+#include "master/title.h"
+#include "pool/account.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/* Descriptors 0, 1 and 2 must be taken, or a socket would become somebody's standard output. */
+static void fill_standard_descriptors(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+static void raise_limit(struct master *master)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == -1)
+        return;
+    master->files = limit;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* A Ruby process that has loaded the application and then became this program left its child. */
+static void take_handed(struct master *master)
+{
+    uint64_t fd;
+    uint64_t pid;
+
+    master->handed_control = -1;
+    if (!num_decimal(span_of(environment_get(&master->environment, "LEAT_CONTROL_FD")), &fd) ||
+        !num_decimal(span_of(environment_get(&master->environment, "LEAT_MOLD_PID")), &pid) ||
+        fd > INT_MAX || pid == 0 || pid > INT_MAX || fd_set_cloexec((int)fd, true) != 0)
+        return;
+    if (master->config->daemonize) {
+        /* Its parent is the process that is about to end. */
+        (void)close((int)fd);
+        return;
+    }
+    master->handed_control = (int)fd;
+    master->handed_pid = (pid_t)pid;
+}
+
+static void init(struct master *master, const struct master_options *options)
+{
+    *master = (struct master){.config = options->config,
+                              .started_ms = clock_ms(),
+                              .outcome_pipe = -1,
+                              .signal_fd = -1,
+                              .admin_listener = -1,
+                              .log_fd = -1,
+                              .access_log_fd = -1,
+                              .control_fd = -1,
+                              .death_pipe = {-1, -1},
+                              .pidfile = {.fd = -1}};
+    list_init(&master->waiters);
+    list_init(&master->stop_calls);
+    for (uint32_t i = 0; i < BOARD_FRONTS; i++) {
+        master->fronts[i].channel = -1;
+        list_init(&master->fronts[i].parcels);
+    }
+    environment_copy(&master->environment, options->environ_list);
+    take_handed(master);
+    master->loops = master->config->loops;
+    if (master->loops > INSTANCE_LOOPS_MAX)
+        master->loops = INSTANCE_LOOPS_MAX;
+    if (master->loops == 0)
+        master->loops = 1;
+    fill_standard_descriptors();
+    raise_limit(master);
+}
+
+static int open_system(struct master *master, struct faults *faults)
+{
+    int result;
+
+    /* Orphans of ours, workers among them, come to us and not to PID 1. */
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    master->loop = loop_new();
+    result = master->loop ? signals_open(master) : -ENOMEM;
+    if (result == 0 && pipe2(master->death_pipe, O_CLOEXEC) == -1)
+        result = -errno;
+    if (result != 0)
+        faults_add(faults, NULL, 0, 0, NULL, "cannot start: %s", strerror(-result));
+    return result == 0 ? 0 : -1;
+}
+
+static int take_pidfile(struct master *master, struct faults *faults)
+{
+    const struct config *config = master->config;
+    pid_t holder = 0;
+
+    if (!config->pid)
+        return 0;
+    switch (pidfile_take(config->pid, &master->pidfile, &holder, faults)) {
+    case PIDFILE_TAKEN:
+        faults_add(faults, NULL, 0, 0, NULL, "already running as PID %d (%s)", (int)holder,
+                   config->pid);
+        return -1;
+    case PIDFILE_FAILED:
+        /* A default place that cannot be written is gone without; a named one was meant. */
+        if (config->pid_named)
+            return -1;
+        log_warn("no PID file: %s", faults->items[faults->size - 1].reason);
+        faults_done(faults);
+        return 0;
+    case PIDFILE_STALE:
+        log_warn("PID file %s was left over from a server that is gone; it is ours now",
+                 config->pid);
+        return 0;
+    case PIDFILE_OWNED:
+        break;
+    }
+    return 0;
+}
+
+/* Whom the front becomes: `user`, else as root the owner of the application. */
+static int find_account(struct master *master, struct faults *faults)
+{
+    const struct config *config = master->config;
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof path, "%s", config->folder);
+    if (config->pool_size && config->pools[0]->rackup && *config->pools[0]->rackup == '/')
+        (void)snprintf(path, sizeof path, "%s", config->pools[0]->rackup);
+    else if (config->pool_size)
+        (void)snprintf(path, sizeof path, "%s/%s", config->pools[0]->app,
+                       config->pools[0]->rackup ? config->pools[0]->rackup : "config.ru");
+    if (account_find(config->user, config->group, path, "user", &master->account, faults) != 0)
+        return -1;
+    if (master->account.uid == 0)
+        log_warn("everything runs as root: %s is root's and no user is set", path);
+    return 0;
+}
+
+static int open_logs(struct master *master, struct faults *faults)
+{
+    if (logs_open(master, faults) != 0)
+        return -1;
+    if (master->config->daemonize)
+        daemon_leave_terminal(master->log_fd);
+    log_to(master->log_fd);
+    return 0;
+}
+
+static int open_control(struct master *master, struct faults *faults)
+{
+    struct control_options options = {.loop = master->loop,
+                                      .listener = -1,
+                                      .also = (uid_t)-1,
+                                      .on_command = commands_run,
+                                      .context = master};
+
+    if (place_open(master, faults) != 0)
+        return -1;
+    options.listener = master->control_fd;
+    if (master->config->user)
+        options.also = master->account.uid;
+    master->control = control_new(&options);
+    if (!master->control)
+        faults_add(faults, NULL, 0, 0, "control", "cannot be watched");
+    return master->control ? 0 : -1;
+}
+
+static char *find_binary(void)
+{
+    char path[PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+
+    if (size <= 0)
+        return must_copy("leat");
+    path[size] = '\0';
+    return must_copy(path);
+}
+
+static int make_pool(struct master *master, uint32_t number, struct faults *faults)
+{
+    struct master_pool *mine = &master->pools[number];
+    struct pool_options options = {.loop = master->loop,
+                                   .config = master->config,
+                                   .settings = master->config->pools[number],
+                                   .loops = master->loops,
+                                   .runtime = mine->runtime,
+                                   .library = master->library,
+                                   .environ = master->environment.items,
+                                   .death_pipe = master->death_pipe[0],
+                                   .log_fd = mine->log_fd >= 0 ? mine->log_fd : -1,
+                                   .files = &master->files,
+                                   .host = &inbox_host,
+                                   .context = mine,
+                                   .handed_pid = number == 0 ? master->handed_pid : 0,
+                                   .handed_control = number == 0 ? master->handed_control : -1};
+
+    /* A file named by the server's log takes the application's output, too. */
+    if (options.log_fd == -1 && master->config->log && *master->config->log == '/')
+        options.log_fd = master->log_fd;
+    if (snprintf(mine->runtime, sizeof mine->runtime, "%s/%d-%u", master->run, (int)getpid(),
+                 number) >= (int)sizeof mine->runtime) {
+        faults_add(faults, NULL, 0, 0, NULL, "the path %s is too long for sockets", master->run);
+        return -1;
+    }
+    mine->pool = pool_new(&options, faults);
+    return mine->pool ? 0 : -1;
+}
+
+static int make_pools(struct master *master, struct faults *faults)
+{
+    char *binary = find_binary();
+
+    if (master->pool_size)
+        master->library =
+            ruby_find_library(environment_get(&master->environment, "LEAT_LIB"), binary, faults);
+    free(binary);
+    if (master->pool_size && !master->library)
+        return -1;
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        if (make_pool(master, i, faults) != 0)
+            return -1;
+    return 0;
+}
+
+static int start_pools(struct master *master, struct faults *faults)
+{
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        if (pool_start(master->pools[i].pool, faults) != 0)
+            return -1;
+    return 0;
+}
+
+static void list_pools(struct master *master)
+{
+    master->pool_size = master->config->pool_size;
+    master->pools = must_alloc(master->pool_size + 1, sizeof *master->pools);
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        master->pools[i] = (struct master_pool){.master = master, .number = i, .log_fd = -1};
+}
+
+/* Everything that can be refused is asked for before an application loads. */
+static int open_all(struct master *master, struct faults *faults)
+{
+    list_pools(master);
+    if (open_system(master, faults) != 0 || take_pidfile(master, faults) != 0 ||
+        listeners_open(master, faults) != 0 || find_account(master, faults) != 0 ||
+        open_logs(master, faults) != 0 || open_control(master, faults) != 0 ||
+        make_pools(master, faults) != 0 || fronts_prepare(master, faults) != 0 ||
+        start_pools(master, faults) != 0)
+        return -1;
+    return fronts_start(master, faults);
+}
+
+static void print_faults(struct master *master, struct faults *faults)
+{
+    struct buf text = {.size = 0};
+    char line[2048];
+
+    for (size_t i = 0; i < faults->size; i++) {
+        (void)fault_format(&faults->items[i], line, sizeof line);
+        (void)buf_printf(&text, "leat: %s\n", line);
+    }
+    daemon_tell(&master->outcome_pipe, false, buf_span(&text));
+    buf_done(&text);
+}
+
+static void close_all(struct master *master)
+{
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        pool_free(master->pools[i].pool);
+    timer_stop(&master->tick);
+    timer_stop(&master->front_timer);
+    timer_stop(&master->stop_timer);
+    place_close(master);
+    listeners_close(master);
+    pidfile_give(&master->pidfile);
+    commands_stopped(master);
+    control_free(master->control);
+    fronts_done(master);
+    logs_close(master);
+    signals_close(master);
+    loop_free(master->loop);
+    fd_close(&master->death_pipe[0]);
+    fd_close(&master->death_pipe[1]);
+    account_done(&master->account);
+    environment_done(&master->environment);
+    free(master->library);
+    free(master->pools);
+}
+
+static void run(struct master *master)
+{
+    struct faults faults = {.size = 0};
+
+    if (open_all(master, &faults) == 0) {
+        marker_start(master);
+        loop_run(master->loop);
+    } else {
+        master->exit_status = 1;
+        print_faults(master, &faults);
+        /* What was started already ends with us: its pipe closes and its parent is gone. */
+        phase_abandon(master);
+    }
+    faults_done(&faults);
+}
+
+int master_run(const struct master_options *options)
+{
+    struct master *master = must_alloc(1, sizeof *master);
+    int status;
+
+    init(master, options);
+    log_name("master");
+    if (master->config->daemonize) {
+        int result = daemon_start();
+        if (result < 0) {
+            fprintf(stderr, "leat: cannot go into the background: %s\n", strerror(-result));
+            environment_done(&master->environment);
+            free(master);
+            return 1;
+        }
+        master->outcome_pipe = result;
+    }
+    title_init(options->argv, options->environ_list);
+    title_set("leat: master");
+    run(master);
+    status = master->exit_status;
+    if (status == 0 && master->cut)
+        status = 4;
+    if (status != 1)
+        log_info("stopped: exit status %d", status);
+    close_all(master);
+    free(master);
+    return status;
+}

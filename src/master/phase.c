@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include "master/phase.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "board/slot.h"
+#include "master/banner.h"
+#include "master/daemon.h"
+#include "master/fronts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    FRONT_MARGIN_MS = 2000,  /* a front that should have drained has this long to end */
+    RETIRE_GRACE_MS = 10000, /* workers without requests run their at_exit handlers */
+    CUT_GRACE_MS = 1000,     /* the same, when requests have been cut already */
+    KILLED_MS = 5000         /* processes that were killed are waited for */
+};
+
+static void on_stop_due(struct timer *timer);
+
+static void wait_at_most(struct master *master, uint64_t delay_ms)
+{
+    timer_set(master->loop, &master->stop_timer, delay_ms, on_stop_due);
+}
+
+static void end(struct master *master)
+{
+    if (master->phase == MASTER_ENDED)
+        return;
+    master->phase = MASTER_ENDED;
+    timer_stop(&master->stop_timer);
+    loop_stop(master->loop);
+}
+
+static bool are_pools_empty(const struct master *master)
+{
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        if (master->pools[i].pool && !master->pools[i].pool->told_empty)
+            return false;
+    return true;
+}
+
+static void end_when_gone(struct master *master)
+{
+    if (master->phase == MASTER_RETIRING && fronts_size(master) == 0 && are_pools_empty(master))
+        end(master);
+}
+
+/* Fronts are gone, so no request is left: workers and molds leave. */
+static void retire(struct master *master)
+{
+    uint64_t grace_ms = master->cut ? CUT_GRACE_MS : RETIRE_GRACE_MS;
+
+    if (master->phase >= MASTER_RETIRING)
+        return;
+    master->phase = MASTER_RETIRING;
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        pool_stop(master->pools[i].pool, grace_ms);
+    wait_at_most(master, grace_ms + KILLED_MS);
+    end_when_gone(master);
+}
+
+/* Requests that somebody waits for now. */
+static uint64_t count_requests(const struct master *master)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < master->pool_size; i++) {
+        const struct board *board = master->front_pools[i].board;
+        for (uint32_t slot = 0; slot < board->shape.slots; slot++) {
+            enum slot_state state = slot_look(board, slot).state;
+            count += state != SLOT_FREE && state != SLOT_DONE && state != SLOT_CANCELLED;
+        }
+    }
+    return count;
+}
+
+static void kill_all(struct master *master)
+{
+    master->at_once = true;
+    master->phase = MASTER_RETIRING;
+    fronts_kill(master);
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        if (master->pools[i].pool)
+            pool_kill(master->pools[i].pool);
+    wait_at_most(master, KILLED_MS);
+    end_when_gone(master);
+}
+
+static void drain(struct master *master)
+{
+    const struct config_timeouts *timeouts = &master->config->timeouts;
+    struct front_message message = {.kind = FRONT_DRAIN, .number = timeouts->drain_ms};
+
+    master->phase = MASTER_DRAINING;
+    timer_stop(&master->front_timer);
+    fronts_tell_all(master, &message, NULL, 0);
+    if (fronts_size(master) == 0)
+        retire(master);
+    else
+        wait_at_most(master, timeouts->drain_ms + timeouts->stream_drain_ms + FRONT_MARGIN_MS);
+}
+
+static void on_stop_due(struct timer *timer)
+{
+    struct master *master = CONTAINER_OF(timer, struct master, stop_timer);
+
+    if (master->phase == MASTER_DELAY) {
+        drain(master);
+    } else if (master->phase == MASTER_DRAINING) {
+        uint64_t cut = count_requests(master);
+        log_error("stop: the front did not finish in time and is killed; %" PRIu64
+                  " requests are cut",
+                  cut);
+        master->cut += cut;
+        fronts_kill(master);
+        wait_at_most(master, KILLED_MS);
+        master->phase = MASTER_RETIRING;
+        for (uint32_t i = 0; i < master->pool_size; i++)
+            pool_stop(master->pools[i].pool, CUT_GRACE_MS);
+    } else if (!master->at_once) {
+        kill_all(master);
+    } else {
+        log_error("stop: some processes do not go away; the server ends without them");
+        end(master);
+    }
+}
+
+void phase_stop(struct master *master)
+{
+    if (master->phase >= MASTER_DELAY) {
+        phase_stop_now(master, false);
+        return;
+    }
+    if (master->phase == MASTER_STARTING) {
+        daemon_tell(&master->outcome_pipe, false, span_of("leat: stopped before it was ready\n"));
+        kill_all(master);
+        return;
+    }
+    log_info("stop: requests under way are finished first (at most %.1f s)",
+             (double)master->config->timeouts.drain_ms / 1000);
+    master->phase = MASTER_DELAY;
+    if (master->config->timeouts.drain_delay_ms)
+        wait_at_most(master, master->config->timeouts.drain_delay_ms);
+    else
+        drain(master);
+}
+
+void phase_stop_now(struct master *master, bool is_success)
+{
+    if (master->phase == MASTER_ENDED || (master->at_once && master->phase == MASTER_RETIRING))
+        return;
+    if (!is_success && master->phase < MASTER_RETIRING)
+        master->cut += count_requests(master);
+    log_info("stop: at once");
+    kill_all(master);
+}
+
+void phase_front_gone(struct master *master)
+{
+    if (fronts_size(master) > 0)
+        return;
+    if (master->phase == MASTER_DRAINING || master->phase == MASTER_DELAY)
+        retire(master);
+    else
+        end_when_gone(master);
+}
+
+void phase_pool_gone(struct master *master)
+{
+    end_when_gone(master);
+}
+
+void phase_fail_start(struct master *master, const char *reason)
+{
+    struct buf text = {.size = 0};
+
+    if (master->phase != MASTER_STARTING)
+        return;
+    (void)buf_printf(&text, "leat: %s\n", reason);
+    master->exit_status = 1;
+    if (log_fd() != STDERR_FILENO || master->outcome_pipe != -1)
+        log_error("start failed: %s", reason);
+    daemon_tell(&master->outcome_pipe, false, buf_span(&text));
+    buf_done(&text);
+    kill_all(master);
+}
+
+static void fail_pools(struct master *master)
+{
+    struct buf text = {.size = 0};
+
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        (void)buf_printf(&text, "%spool %s: %s", i ? "\nleat: " : "",
+                         master->pools[i].pool->settings->name, master->pools[i].pool->error);
+    (void)buf_append_byte(&text, '\0');
+    phase_fail_start(master, buf_span(&text).data);
+    buf_done(&text);
+}
+
+static void become_ready(struct master *master)
+{
+    double seconds = (double)(clock_ms() - master->started_ms) / 1000;
+    struct buf text = {.size = 0};
+
+    master->phase = MASTER_RUNNING;
+    log_info("ready: PID %d, started in %.1f s", (int)getpid(), seconds);
+    if (!master->config->quiet)
+        banner_write(master, seconds, &text);
+    daemon_tell(&master->outcome_pipe, true, buf_span(&text));
+    buf_done(&text);
+}
+
+void phase_check_ready(struct master *master)
+{
+    uint32_t settled = 0;
+    uint32_t failed = 0;
+
+    if (master->phase != MASTER_STARTING)
+        return;
+    for (uint32_t i = 0; i < master->pool_size; i++) {
+        settled += master->pools[i].settled;
+        failed += master->pools[i].failed;
+    }
+    if (settled < master->pool_size)
+        return;
+    /* With several applications one that is broken is named and retried; the others serve. */
+    if (master->pool_size > 0 && failed == master->pool_size)
+        fail_pools(master);
+    else if (fronts_accept(master))
+        become_ready(master);
+}
+
+void phase_abandon(struct master *master)
+{
+    if (!master->loop || !master->counters)
+        return;
+    kill_all(master);
+    if (master->phase != MASTER_ENDED)
+        loop_run(master->loop);
+}
+
+bool phase_is_ready(const struct master *master)
+{
+    if (master->phase != MASTER_RUNNING || !fronts_accept(master))
+        return false;
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        if (pool_serving(master->pools[i].pool) == 0)
+            return false;
+    return true;
+}

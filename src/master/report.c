@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "master/report.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/version.h"
+#include "board/queue.h"
+#include "control/snapshot.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Memory that must be there: of a status that somebody looks at now. */
+static void *take(struct arena *arena, size_t size)
+{
+    void *memory = arena_zero(arena, size);
+
+    CHECK(memory);
+    return memory;
+}
+
+static bool is_held(enum slot_state state)
+{
+    return state == SLOT_TAKEN || state == SLOT_CALLED || state == SLOT_REPLYING;
+}
+
+/* The word was read before the text: a slot that went on meanwhile shows another request, whose bytes
+ * are bounded all the same. */
+static void fill_request(const struct board *board, uint32_t slot, uint64_t now_us,
+                         struct snapshot_request *out)
+{
+    const struct slot_request *request = slot_request(board, slot);
+    uint64_t taken_us = atomic_load_explicit(&request->taken_us, memory_order_relaxed);
+
+    out->id = span_first(slot_text(board, slot, request->request_id), 128);
+    out->method = span_first(slot_text(board, slot, request->method), 32);
+    out->path = span_first(slot_text(board, slot, request->path), 2048);
+    out->age_ms = taken_us && taken_us < now_us ? (now_us - taken_us) / 1000 : 0;
+}
+
+static void fill_current(const struct pool *pool, uint32_t index, struct arena *arena,
+                         struct snapshot_worker *out)
+{
+    const struct board *board = &pool->instance.board;
+    uint32_t threads = board->shape.threads;
+    uint64_t now_us = clock_us();
+
+    out->current = take(arena, threads * sizeof *out->current);
+    for (uint32_t slot = 0; slot < board->shape.slots && out->current_size < threads; slot++) {
+        struct slot_word word = slot_look(board, slot);
+        if (is_held(word.state) && board_worker_of(board, word.owner) == index)
+            fill_request(board, slot, now_us, &out->current[out->current_size++]);
+    }
+}
+
+static void fill_worker(const struct pool *pool, uint32_t index, struct arena *arena,
+                        struct snapshot_worker *out)
+{
+    const struct worker *worker = &pool->workers[index];
+    const struct board_worker *entry = &pool->instance.board.workers[index];
+    const struct mold *mold = pool_find_mold(pool, worker->generation);
+    bool serves = worker->state == WORKER_SERVING || worker->state == WORKER_RETIRING;
+
+    *out = (struct snapshot_worker){
+        .pid = (int)worker->pid,
+        .generation = worker->generation,
+        .release = mold ? mold->release : NULL,
+        .threads = pool->instance.board.shape.threads,
+        .age_s = (double)(clock_ms() - worker->since_ms) / 1000,
+        .requests = atomic_load_explicit(&entry->requests, memory_order_relaxed),
+        .busy = serves ? atomic_load_explicit(&entry->busy, memory_order_relaxed) : 0,
+        .rss_bytes = atomic_load_explicit(&entry->rss_bytes, memory_order_relaxed),
+        .pss_bytes = atomic_load_explicit(&entry->pss_bytes, memory_order_relaxed),
+        .private_bytes = atomic_load_explicit(&entry->private_bytes, memory_order_relaxed),
+    };
+    if (out->busy > out->threads)
+        out->busy = out->threads;
+    if (serves)
+        fill_current(pool, index, arena, out);
+    out->state = worker_word(worker, out->busy > 0);
+}
+
+static const struct snapshot_exits *fill_exits(const struct pool *pool, struct arena *arena)
+{
+    struct snapshot_exits *exits = take(arena, EXIT_REASONS * sizeof *exits);
+
+    for (unsigned i = 0; i < EXIT_REASONS; i++)
+        exits[i] = (struct snapshot_exits){exit_word((enum exit_reason)i), pool->exits[i]};
+    return exits;
+}
+
+static void fill_workers(const struct pool *pool, struct arena *arena, struct snapshot_pool *out)
+{
+    uint32_t size = pool->instance.board.shape.workers;
+
+    out->workers = take(arena, size * sizeof *out->workers);
+    for (uint32_t i = 0; i < size; i++) {
+        const struct worker *worker = &pool->workers[i];
+        if (!worker_is_there(worker) || worker->pid == 0)
+            continue;
+        fill_worker(pool, i, arena, &out->workers[out->worker_size]);
+        out->busy += out->workers[out->worker_size].busy;
+        out->total += worker->state == WORKER_SERVING ? pool->instance.board.shape.threads : 0;
+        out->worker_size++;
+    }
+}
+
+static void fill_queue(const struct master *master, uint32_t number, struct snapshot_pool *out)
+{
+    const struct pool *pool = master->pools[number].pool;
+    const struct board *board = &pool->instance.board;
+    uint32_t place = number < FRONT_COUNTED_POOLS ? number : FRONT_COUNTED_POOLS - 1;
+    struct front_pool_counters *counters = &master->counters->pools[place];
+    int64_t oldest_us = queue_oldest_us(board, clock_us());
+
+    out->queue.length = queue_length(board);
+    out->queue.oldest_ms = oldest_us > 0 ? (uint64_t)oldest_us / 1000 : 0;
+    out->queue.limit = pool->settings->queue_length;
+    out->queue.shed = atomic_load_explicit(&counters->shed, memory_order_relaxed);
+    out->queue.expired = atomic_load_explicit(&counters->expired, memory_order_relaxed);
+    out->queue.abandoned = atomic_load_explicit(&counters->abandoned, memory_order_relaxed);
+}
+
+static void fill_pool(const struct master *master, uint32_t number, struct arena *arena,
+                      struct snapshot_pool *out)
+{
+    const struct pool *pool = master->pools[number].pool;
+    const struct mold *mold = pool->current;
+    uint32_t wanted = pool_wanted(pool);
+
+    *out = (struct snapshot_pool){
+        .name = pool->settings->name,
+        .kind = "rack",
+        .state = pool_state_word(pool->state),
+        .error = pool->error[0] ? pool->error : NULL,
+        .release = mold && mold->release ? mold->release : pool->settings->app,
+        .min = pool->min < wanted ? pool->min : wanted,
+        .max = pool->max > wanted ? pool->max : wanted,
+        .exits = fill_exits(pool, arena),
+        .exit_size = EXIT_REASONS,
+    };
+    if (mold && mold->ruby.path)
+        out->ruby = arena_printf(arena, "%s %s", mold->ruby.path, mold->ruby.version).data;
+    fill_workers(pool, arena, out);
+    fill_queue(master, number, out);
+}
+
+static void fill_counters(const struct master *master, struct snapshot *out)
+{
+    struct front_counters *counters = master->counters;
+
+    for (unsigned i = 0; i < BOARD_FRONTS; i++) {
+        out->open += atomic_load_explicit(&counters->gauges[i].open, memory_order_relaxed);
+        out->idle += atomic_load_explicit(&counters->gauges[i].idle, memory_order_relaxed);
+    }
+    out->accepted = atomic_load_explicit(&counters->accepted, memory_order_relaxed);
+    out->requests = atomic_load_explicit(&counters->requests, memory_order_relaxed);
+    for (unsigned i = 0; i < ARRAY_LEN(out->statuses); i++)
+        out->statuses[i] = atomic_load_explicit(&counters->statuses[i], memory_order_relaxed);
+    out->aborted = atomic_load_explicit(&counters->aborted, memory_order_relaxed);
+}
+
+static const struct snapshot_listener *fill_listeners(const struct master *master,
+                                                      struct arena *arena)
+{
+    struct snapshot_listener *listeners =
+        take(arena, (master->listener_size + 1) * sizeof *listeners);
+
+    for (uint32_t i = 0; i < master->listener_size; i++) {
+        char *text = take(arena, CONTROL_PATH + 64);
+        (void)address_format(&master->listeners[i].address, text, CONTROL_PATH + 64);
+        listeners[i] = (struct snapshot_listener){text, master->listeners[i].config->certificate};
+    }
+    return listeners;
+}
+
+/* Streams are counted by front, not by pool: with one pool they are its. */
+static uint64_t count_streams(const struct master *master)
+{
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < BOARD_FRONTS; i++)
+        count += atomic_load_explicit(&master->counters->gauges[i].streams, memory_order_relaxed);
+    return count;
+}
+
+int report_write(const struct master *master, bool json, struct buf *out)
+{
+    struct arena arena = {.block = NULL};
+    struct snapshot_pool *pools = take(&arena, (master->pool_size + 1) * sizeof *pools);
+    struct snapshot snapshot = {
+        .version = LEAT_VERSION,
+        .pid = (int)getpid(),
+        .uptime_s = (double)(clock_ms() - master->started_ms) / 1000,
+        .environment = master->config->environment,
+        .generation = 1,
+        .listeners = fill_listeners(master, &arena),
+        .listener_size = master->listener_size,
+        .pools = pools,
+        .pool_size = master->pool_size,
+    };
+    int result;
+
+    fill_counters(master, &snapshot);
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        fill_pool(master, i, &arena, &pools[i]);
+    if (master->pool_size)
+        pools[0].streams = count_streams(master);
+    result = json ? snapshot_json(&snapshot, out) : snapshot_text(&snapshot, out);
+    arena_done(&arena);
+    return result;
+}
+
+int report_file(const struct master *master)
+{
+    struct buf buf = {.size = 0};
+    int fd = memfd_create("leat-status", MFD_CLOEXEC);
+    int result = fd == -1 ? -errno : report_write(master, true, &buf);
+
+    if (result == 0)
+        result = fd_write_all(fd, buf_span(&buf));
+    if (result == 0 && lseek(fd, 0, SEEK_SET) == -1)
+        result = -errno;
+    buf_done(&buf);
+    if (result != 0 && fd >= 0)
+        (void)close(fd);
+    return result == 0 ? fd : result;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of master/ share: the one struct master of the process.
+ *
+ * Phases go one way: STARTING (listening, the applications load) -> RUNNING -> DELAY (stop asked, still
+ * accepting) -> DRAINING (fronts finish) -> RETIRING (fronts are gone, workers leave) -> ENDED.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "control/control.h"
+#include "control/path.h"
+#include "front/counters.h"
+#include "front/front.h"
+#include "front/message.h"
+#include "loop/listen.h"
+#include "loop/loop.h"
+#include "loop/timer.h"
+#include "master/pidfile.h"
+#include "pool/capacity.h"
+#include "pool/environment.h"
+#include "pool/pool.h"
+
+#include <sys/resource.h>
+
+enum master_phase {
+    MASTER_STARTING,
+    MASTER_RUNNING,
+    MASTER_DELAY,
+    MASTER_DRAINING,
+    MASTER_RETIRING,
+    MASTER_ENDED
+};
+
+struct master_listener {
+    int fd;
+    struct address address;
+    const struct config_listener *config;
+    bool inherited; /* passed by systemd: its file is not ours to remove */
+    dev_t device;   /* of a Unix socket's file */
+    ino_t inode;
+};
+
+/* A message that a front did not take at once. */
+struct master_parcel {
+    struct list link;
+    struct front_message message;
+    int fds[2]; /* owned copies */
+    size_t count;
+};
+
+/* A front by its entry in every board. */
+struct master_front {
+    struct master *master;
+    pid_t pid; /* 0 = none */
+    int channel;
+    struct watch watch;
+    struct list parcels;
+    bool accepting;
+    bool was_accepting;
+    uint64_t started_ms;
+};
+
+struct master_pool {
+    struct master *master;
+    uint32_t number;
+    struct pool *pool;
+    char runtime[BOARD_RUNTIME_BYTES];
+    int log_fd;      /* -1 = the server's */
+    bool settled;    /* the outcome of its first start is known */
+    bool failed;     /* and it was a failure */
+    uint64_t marker; /* mtime of tmp/restart.txt as last seen, nanoseconds; 0 = none */
+};
+
+/* A `restart` call that waits for the outcome. */
+struct master_waiter {
+    struct list link;
+    struct control_call *call;
+    uint32_t *tickets; /* [pool]; 0 = not waited for, owned */
+    bool failed;
+    struct buf text;
+};
+
+struct master {
+    const struct config *config;
+    struct environment environment;
+    struct loop *loop;
+    enum master_phase phase;
+    int exit_status;
+    uint64_t started_ms;
+
+    struct rlimit files;    /* RLIMIT_NOFILE as it was */
+    uint32_t loops;         /* of a front */
+    int death_pipe[2];      /* [1] is open here alone */
+    int outcome_pipe;       /* to the process that waits in the foreground, or -1 */
+    struct account account; /* of the front */
+
+    int signal_fd;
+    struct watch signal_watch;
+    bool has_terminal; /* HUP may mean that it vanished */
+    bool hup_ignored;  /* at start, as nohup does */
+
+    struct pidfile pidfile;
+    struct master_listener *listeners; /* owned */
+    uint32_t listener_size;
+    int admin_listener; /* index, or -1 */
+    struct config_listener admin_config;
+
+    int log_fd;        /* owned, or -1 */
+    int access_log_fd; /* owned, or -1 */
+
+    char run[CONTROL_PATH];         /* RUN, "" when there is none */
+    char socket_path[CONTROL_PATH]; /* of the control socket */
+    char links[2][CONTROL_PATH];    /* beside the PID file, by name; "" = none */
+    int control_fd;
+    struct control *control;
+    struct list waiters;
+    struct list stop_calls; /* struct master_waiter without tickets */
+
+    struct front_counters *counters; /* shared */
+    struct master_front fronts[BOARD_FRONTS];
+    unsigned front_crashes; /* in a row */
+    struct timer front_timer;
+    struct front_listener *front_listeners; /* what front_options points to, owned */
+    struct front_pool *front_pools;
+
+    struct master_pool *pools; /* owned */
+    uint32_t pool_size;
+    char *library; /* owned */
+    pid_t handed_pid;
+    int handed_control;
+
+    struct timer tick; /* restart.txt, idle pages */
+    uint64_t ticked_requests;
+    struct timer stop_timer;
+    bool at_once; /* a stop that does not wait */
+    uint64_t cut; /* requests */
+};
