@@ -36,7 +36,7 @@ struct control_options {
 /* Serves the socket; NULL when the system refuses. */
 struct control *control_new(const struct control_options *options);
 
-/* Ends it; calls that wait for an answer are closed. Takes NULL. */
+/* Ends it; all calls are closed, but those that were answered to be held. Takes NULL. */
 void control_free(struct control *control);
 
 /* Answers a call, which must not be used any more: it is freed when the text has been taken or the

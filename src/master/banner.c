@@ -69,8 +69,6 @@ void banner_write(const struct master *master, double seconds, struct buf *out)
     write_listeners(master, out);
     for (uint32_t i = 0; i < master->pool_size; i++)
         write_pool(master->pools[i].pool, out);
-    if (master->config->daemonize && !master->config->log)
-        (void)buf_append(out, span_of("  no log: there is no log/ folder and none was named\n"));
     (void)buf_printf(out, "  ready in %.1f s%s\n", seconds,
                      master->config->daemonize ? "" : "; Ctrl-C stops it");
 }

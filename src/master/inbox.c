@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "master/inbox.h"
 
-#include "base/log.h"
 #include "board/audit.h"
 #include "master/commands.h"
 #include "master/fronts.h"
@@ -112,7 +111,6 @@ static void on_state(struct pool *pool)
     struct master_pool *mine = owner(pool);
     struct front_message message;
 
-    log_info("pool=%s state: %s", pool->settings->name, pool_state_word(pool->state));
     inbox_pool_state(mine, &message);
     fronts_tell_all(mine->master, &message, NULL, 0);
 }

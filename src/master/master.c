@@ -302,6 +302,7 @@ static void close_all(struct master *master)
     pidfile_give(&master->pidfile);
     commands_stopped(master);
     control_free(master->control);
+    fd_close(&master->control_fd);
     fronts_done(master);
     logs_close(master);
     signals_close(master);

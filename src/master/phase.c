@@ -182,7 +182,7 @@ void phase_fail_start(struct master *master, const char *reason)
         return;
     (void)buf_printf(&text, "leat: %s\n", reason);
     master->exit_status = 1;
-    if (log_fd() != STDERR_FILENO || master->outcome_pipe != -1)
+    if (master->config->log && *master->config->log == '/')
         log_error("start failed: %s", reason);
     daemon_tell(&master->outcome_pipe, false, buf_span(&text));
     buf_done(&text);

@@ -2,15 +2,19 @@
 #include "master/place.h"
 
 #include "base/fd.h"
+#include "base/num.h"
 #include "master/files.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BACKLOG = 64 };
+enum { BACKLOG = 64, CONNECT_MS = 1000 };
 
 static const char *variable(const struct master *master, const char *name)
 {
@@ -38,6 +42,50 @@ static int choose_run(struct master *master)
         }
     }
     return result;
+}
+
+/* Whether the server of that PID is gone: its control socket refuses, or is not there either. */
+static bool is_left_over(const struct master *master, uint64_t pid)
+{
+    char text[CONTROL_PATH + 32];
+    struct address address;
+    int fd;
+
+    if (kill((pid_t)pid, 0) == 0 || errno != ESRCH)
+        return false;
+    (void)snprintf(text, sizeof text, "unix:%s/%" PRIu64 ".sock", master->run, pid);
+    if (!address_parse(span_of(text), &address))
+        return false;
+    fd = address_connect(&address, CONNECT_MS);
+    if (fd >= 0)
+        (void)close(fd);
+    return fd == -ECONNREFUSED || fd == -ENOENT;
+}
+
+/* The PID that a name in RUN begins with ("123.sock", "123-0.1"), or 0. */
+static uint64_t pid_of(const char *name)
+{
+    uint64_t pid = 0;
+
+    (void)num_decimal(span_make(name, strspn(name, "0123456789")), &pid);
+    return pid <= INT32_MAX ? pid : 0;
+}
+
+/* Servers that were killed leave their sockets and links. */
+static void sweep(const struct master *master)
+{
+    DIR *folder = opendir(master->run);
+    struct dirent *entry;
+
+    while (folder && (entry = readdir(folder)) != NULL) {
+        uint64_t pid = pid_of(entry->d_name);
+        bool is_link = strncmp(entry->d_name, "app-", 4) == 0 &&
+                       faccessat(dirfd(folder), entry->d_name, F_OK, 0) == -1 && errno == ENOENT;
+        if (is_link || (pid && is_left_over(master, pid)))
+            (void)unlinkat(dirfd(folder), entry->d_name, 0);
+    }
+    if (folder)
+        (void)closedir(folder);
 }
 
 static int listen_at(struct master *master, const char *path)
@@ -102,6 +150,7 @@ int place_open(struct master *master, struct faults *faults)
                    strerror(-result));
         return -1;
     }
+    sweep(master);
     (void)snprintf(path, sizeof path, "%.*s/%d.sock", CONTROL_PATH - 32, master->run,
                    (int)getpid());
     if (named)
@@ -134,5 +183,4 @@ void place_close(struct master *master)
     for (size_t i = 0; i < ARRAY_LEN(master->links); i++)
         remove_link(master, master->links[i]);
     (void)unlink(master->socket_path);
-    fd_close(&master->control_fd);
 }

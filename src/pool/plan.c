@@ -331,6 +331,8 @@ static void settle_state(struct pool *pool)
 
     if (state == pool->state && state != POOL_CRASHING && (serving > 0) == pool->told_serving)
         return;
+    if (state != pool->state)
+        log_info("pool=%s state: %s", pool->settings->name, pool_state_word(state));
     pool->state = state;
     pool->told_serving = serving > 0;
     pool->options.host->on_state(pool);

@@ -79,15 +79,25 @@ static char *describe_failure(const struct protocol_message *message)
     return text;
 }
 
+/* The first failure of its kind is logged with its backtrace; the tries that follow are a line each. On
+ * the terminal the outcome of a first start is told by whoever started it. */
+static void log_failure(struct pool *pool, const struct mold *mold, struct span backtrace)
+{
+    bool to_file = pool->config->log && *pool->config->log == '/';
+
+    if (strcmp(pool->error, mold->failure) == 0 || (!pool->told_start && !to_file))
+        return;
+    log_error("pool=%s generation=%u failed to load: %s %.*s", pool->settings->name,
+              mold->generation, mold->failure, SPAN_ARG(backtrace));
+}
+
 static void on_failed(struct pool *pool, struct mold *mold, const struct protocol_message *message)
 {
-    struct span backtrace = protocol_get(message, "backtrace");
     uint64_t index;
 
     free(mold->failure);
     mold->failure = describe_failure(message);
-    log_error("pool=%s generation=%u failed to load: %s %.*s", pool->settings->name,
-              mold->generation, mold->failure, SPAN_ARG(backtrace));
+    log_failure(pool, mold, protocol_get(message, "backtrace"));
     /* What follows comes with the end of the process, which is near. */
     if (!protocol_get_number(message, "index", &index))
         plan_shorten(mold);

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@
 enum { ANSWER_MS = 20000, ANSWER_BYTES = 4096 };
 
 /* Prints path, version and ABI, one a line. No gems, no RUBYOPT: it must not load the application's. */
-static const char question[] = "puts RbConfig.ruby, RUBY_VERSION, RbConfig::CONFIG['ruby_version']";
+static const char question[] = "require 'rbconfig'; puts RbConfig.ruby, RUBY_VERSION, RbConfig::CONFIG['ruby_version']";
 
 void ruby_done(struct ruby *ruby)
 {
@@ -85,6 +86,46 @@ static bool read_lines(struct span answer, struct ruby *ruby)
            take_line(&answer, &ruby->abi);
 }
 
+static const char *find_variable(char *const *list, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (; list && *list; list++)
+        if (strncmp(*list, name, length) == 0 && (*list)[length] == '=' && (*list)[length + 1])
+            return *list + length + 1;
+    return NULL;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat first;
+    struct stat second;
+
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+/* Ruby tells its own name; when the way it was found is another name of the same file (and not a version
+ * manager's shim), that is the one the operator knows. */
+static void prefer_known_path(struct ruby *ruby, char *const *list)
+{
+    struct span rest = span_of(find_variable(list, "PATH"));
+    char path[PATH_MAX];
+
+    if (strchr(ruby->program, '/'))
+        rest = span_of("");
+    (void)snprintf(path, sizeof path, "%s", ruby->program);
+    do {
+        struct span folder = span_split(&rest, ':');
+        if (folder.size)
+            (void)snprintf(path, sizeof path, "%.*s/%s", SPAN_ARG(folder), ruby->program);
+    } while (access(path, X_OK) == -1 && rest.data);
+    if (*path != '/' || !is_same_file(path, ruby->path))
+        return;
+    free(ruby->path);
+    ruby->path = must_copy(path);
+}
+
 /* Asks one candidate; false with the reason in words. */
 static bool ask(const struct ruby_options *options, const char *program, struct ruby *ret_ruby,
                 char *reason, size_t room)
@@ -121,6 +162,7 @@ static bool ask(const struct ruby_options *options, const char *program, struct 
     else
         (void)end_child(pid);
     if (pid > 0 && read_lines(span_make(answer, size), &ruby)) {
+        prefer_known_path(&ruby, options->environ);
         *ret_ruby = ruby;
         return true;
     }
@@ -128,16 +170,6 @@ static bool ask(const struct ruby_options *options, const char *program, struct 
         (void)snprintf(reason, room, "it does not run here (see its message on standard error)");
     ruby_done(&ruby);
     return false;
-}
-
-static const char *find_variable(char *const *list, const char *name)
-{
-    size_t length = strlen(name);
-
-    for (; list && *list; list++)
-        if (strncmp(*list, name, length) == 0 && (*list)[length] == '=' && (*list)[length + 1])
-            return *list + length + 1;
-    return NULL;
 }
 
 static int check_extension(const struct ruby *ruby, const char *library, struct faults *faults)
