@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "leat_ext.h"
 
+#include "base/num.h"
+
 /* From the fields of an answer to the HEAD record's payload. What may not go out is left out here and
  * reported once, by name only; the front checks again. */
 
@@ -108,14 +110,32 @@ static bool has_word(struct span list, struct span word)
     return false;
 }
 
-/* Looks at the fields that mean something to the server; false when the field is not passed on. */
-static bool examine(struct head *head, struct span name, struct span value)
+/* A length that is no number is left out as illegal; two different ones are an error of the application,
+ * since nobody can tell which is right (RFC 9110 8.6). */
+static bool take_length(struct seat *seat, struct head *head, struct span value)
 {
-    if (span_is(name, "content-length")) {
-        head->flags |= HEAD_LENGTH;
-        /* RFC 9110 8.6: none in 204; that of 304 is the application's guess. */
-        return head->status != 204 && head->status != 304;
+    uint64_t length;
+
+    if (!num_decimal(value, &length)) {
+        report(seat, id_illegal, rb_str_new_cstr("content-length"));
+        return false;
     }
+    if (head->flags & HEAD_LENGTH) {
+        if (length != head->length)
+            rb_raise(rb_eArgError, "an answer has two different lengths");
+        return false;
+    }
+    head->flags |= HEAD_LENGTH;
+    head->length = length;
+    /* RFC 9110 8.6: none in 204; that of 304 is the application's guess. */
+    return head->status != 204 && head->status != 304;
+}
+
+/* Looks at the fields that mean something to the server; false when the field is not passed on. */
+static bool examine(struct seat *seat, struct head *head, struct span name, struct span value)
+{
+    if (span_is(name, "content-length"))
+        return take_length(seat, head, value);
     if (span_is(name, "content-type")) {
         if (span_starts_with(value, (struct span)SPAN("text/event-stream")))
             head->flags |= HEAD_EVENTS;
@@ -151,14 +171,14 @@ static void add_text(struct seat *seat, struct head *head, struct span name, VAL
     }
     if (!(class & VALUE_NEWLINE)) {
         value = span_trim(value);
-        if (examine(head, name, value))
+        if (examine(seat, head, name, value))
             append_field(head, name, value);
         return;
     }
     while (value.data) {
         struct span line = span_trim(span_split(&value, '\n'));
 
-        if (line.size > 0 && examine(head, name, line))
+        if (line.size > 0 && examine(seat, head, name, line))
             append_field(head, name, line);
     }
 }

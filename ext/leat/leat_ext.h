@@ -44,7 +44,8 @@ struct head {
     struct buf bytes;
     uint32_t status;
     uint32_t field_count;
-    uint32_t flags; /* enum head_flag */
+    uint32_t flags;  /* enum head_flag */
+    uint64_t length; /* what the application gave, with HEAD_LENGTH */
 };
 
 /* Values of env that rarely change between two requests; the template holds them. */

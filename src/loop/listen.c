@@ -20,9 +20,9 @@ struct place {
 
 static const char in_use[] = "another process is listening on it";
 
-static int open_socket(int family)
+static int open_socket(int family, int type)
 {
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     return fd == -1 ? -errno : fd;
 }
@@ -78,7 +78,7 @@ static int prepare_ip(int fd, const struct address *address, int backlog)
 
 static int open_ip(const struct address *address, int backlog, const char **ret_reason)
 {
-    int fd = open_socket(address->socket.any.sa_family);
+    int fd = open_socket(address->socket.any.sa_family, SOCK_STREAM);
     int error = fd < 0 ? fd : prepare_ip(fd, address, backlog);
 
     if (!error)
@@ -95,7 +95,7 @@ static int probe(const struct place *place)
 {
     struct sockaddr_un local;
     int error = address_in_folder(place->folder, place->folder_fd, place->name, &local);
-    int fd = error ? error : open_socket(AF_UNIX);
+    int fd = error ? error : open_socket(AF_UNIX, SOCK_STREAM);
 
     if (fd < 0)
         return fd;
@@ -229,7 +229,7 @@ static int open_unix(const struct address *address, const struct listen_options 
     place.folder_fd = address_open_folder(address->path, &place.folder, &place.name);
     error = place.folder_fd < 0 ? place.folder_fd : 0;
     if (!error) {
-        fd = open_socket(AF_UNIX);
+        fd = open_socket(AF_UNIX, options->packets ? SOCK_SEQPACKET : SOCK_STREAM);
         error = fd < 0 ? fd : prepare_unix(fd, &place, options, &reason);
         fd_close(&place.folder_fd);
     }

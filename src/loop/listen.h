@@ -7,11 +7,14 @@
 
 #include "loop/address.h"
 
+#include <stdbool.h>
+
 /* How a listener is opened. */
 struct listen_options {
     int backlog;   /* at least 1 */
     unsigned mode; /* of a Unix socket, 0666 unless configured; the umask plays no part */
     long uid, gid; /* owner of a Unix socket, -1 = unchanged */
+    bool packets;  /* a Unix socket that keeps messages apart: SOCK_SEQPACKET */
 };
 
 /* Opens a listening socket, non-blocking and close-on-exec: SO_REUSEADDR, IPV6_V6ONLY on IPv6, no

@@ -88,7 +88,7 @@ class CorpusTest < ServerCase
   end
 
   # What comes back in between is read for a moment, so that the server sees the first part alone.
-  def cut(bytes, position) = [bytes.byteslice(0, position), { "pause" => 3 }, bytes.byteslice(position..)]
+  def cut(bytes, position) = [bytes.byteslice(0, position), { "pause" => 3 }, bytes.byteslice(position..) || ""]
 
   # The block's results for all items, each client taking the next item when it is done with one.
   def in_lanes(items)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 
 require_relative "../server_case"
+require "digest"
 
 # What a client sees of the HTTP/1.1 front.
 class HttpTest < ServerCase
@@ -179,9 +180,9 @@ class HttpTest < ServerCase
   end
 
   def test_an_exception_page_names_the_request
-    config "limits: {target: 50}\n"
+    config "limits: {target: 64}\n"
     server = start
-    page = raw(server, "GET /#{'a' * 60} HTTP/1.1\r\nHost: a\r\n\r\n").first
+    page = raw(server, "GET /#{'a' * 90} HTTP/1.1\r\nHost: a\r\n\r\n").first
     assert_match(/414/, page.body)
     json = raw(server, "GET /nowhere HTTP/2.9\r\nHost: a\r\nAccept: application/json\r\n\r\n").first
     assert_equal 505, json.status

@@ -185,6 +185,25 @@ static void a_socket_file_has_exactly_the_mode_asked_for(void **state)
     }
 }
 
+static void a_socket_for_packets_keeps_messages_apart(void **state)
+{
+    struct listen_options packets = options;
+    socklen_t size = sizeof(int);
+    const char *reason = NULL;
+    struct room room;
+    int fd, type = 0;
+    (void)state;
+
+    enter(&room, 0);
+    packets.packets = true;
+    fd = listen_open(&room.address, &packets, &reason);
+    assert_true(fd >= 0);
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size), 0);
+    assert_int_equal(type, SOCK_SEQPACKET);
+    fd_close(&fd);
+    leave(&room);
+}
+
 static void a_file_nobody_listens_on_is_replaced_by_a_new_one(void **state)
 {
     struct room room;
@@ -340,6 +359,7 @@ int main(void)
         cmocka_unit_test(a_taken_port_and_a_foreign_address_are_refused_with_words),
         cmocka_unit_test(a_unix_listener_serves_on_short_and_long_paths),
         cmocka_unit_test(a_socket_file_has_exactly_the_mode_asked_for),
+        cmocka_unit_test(a_socket_for_packets_keeps_messages_apart),
         cmocka_unit_test(a_file_nobody_listens_on_is_replaced_by_a_new_one),
         cmocka_unit_test(a_live_socket_is_left_alone_even_when_its_backlog_is_full),
         cmocka_unit_test(a_datagram_socket_is_left_alone),
