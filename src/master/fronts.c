@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 enum {
-    STABLE_MS = 10000, /* one that lived so long has not crashed "again" */
+    STABLE_MS = 10000,       /* one that lived so long has not crashed "again" */
+    STABLE_KILLED_MS = 1000, /* SIGKILL comes from outside and is no crash */
     PAUSE_MAX_MS = 4000,
     HELD_MS = 100, /* how often held entries are looked at while none is free */
     DESCRIPTOR_BACKLOG = 128
@@ -177,7 +178,7 @@ static int open_descriptor_listener(struct master *master, uint32_t pool, uint32
 {
     const struct mold *mold = master->pools[pool].pool->current;
     struct listen_options options = {
-        .backlog = DESCRIPTOR_BACKLOG, .mode = 0600, .uid = -1, .gid = -1};
+        .backlog = DESCRIPTOR_BACKLOG, .mode = 0600, .uid = -1, .gid = -1, .packets = true};
     char text[BOARD_RUNTIME_BYTES + 16] = "unix:";
     struct address address;
     const char *reason;
@@ -410,7 +411,8 @@ static void forget(struct master_front *front)
 
 static void replace(struct master *master, const struct master_front *front, int wait_status)
 {
-    bool again = clock_ms() - front->started_ms < STABLE_MS;
+    bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+    bool again = clock_ms() - front->started_ms < (killed ? STABLE_KILLED_MS : STABLE_MS);
     uint64_t pause_ms;
     char how[100];
 

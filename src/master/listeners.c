@@ -157,6 +157,19 @@ static void remove_file(const struct master_listener *listener)
         (void)unlink(listener->address.path);
 }
 
+void listeners_release(struct master *master)
+{
+    for (uint32_t i = 0; i < master->listener_size; i++) {
+        struct master_listener *listener = &master->listeners[i];
+        /* What systemd passed goes on listening for the next of us. */
+        if (listener->fd >= 0 && !listener->inherited)
+            (void)listen(listener->fd, 0);
+        remove_file(listener);
+        listener->inode = 0;
+        fd_close(&listener->fd);
+    }
+}
+
 void listeners_close(struct master *master)
 {
     for (uint32_t i = 0; i < master->listener_size; i++) {

@@ -7,6 +7,7 @@
 #include "master/banner.h"
 #include "master/daemon.h"
 #include "master/fronts.h"
+#include "master/listeners.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -97,6 +98,7 @@ static void drain(struct master *master)
 
     master->phase = MASTER_DRAINING;
     timer_stop(&master->front_timer);
+    listeners_release(master);
     fronts_tell_all(master, &message, NULL, 0);
     if (fronts_size(master) == 0)
         retire(master);

@@ -71,17 +71,21 @@ static uint64_t pid_of(const char *name)
     return pid <= INT32_MAX ? pid : 0;
 }
 
-/* Servers that were killed leave their sockets and links. */
-static void sweep(const struct master *master)
+static bool is_dangling(int folder_fd, const char *name)
+{
+    return strncmp(name, "app-", 4) == 0 && faccessat(folder_fd, name, F_OK, 0) == -1 &&
+           errno == ENOENT;
+}
+
+/* Servers that were killed leave their sockets, and links to them. */
+static void sweep(const struct master *master, bool links)
 {
     DIR *folder = opendir(master->run);
     struct dirent *entry;
 
     while (folder && (entry = readdir(folder)) != NULL) {
         uint64_t pid = pid_of(entry->d_name);
-        bool is_link = strncmp(entry->d_name, "app-", 4) == 0 &&
-                       faccessat(dirfd(folder), entry->d_name, F_OK, 0) == -1 && errno == ENOENT;
-        if (is_link || (pid && is_left_over(master, pid)))
+        if (links ? is_dangling(dirfd(folder), entry->d_name) : pid && is_left_over(master, pid))
             (void)unlinkat(dirfd(folder), entry->d_name, 0);
     }
     if (folder)
@@ -150,7 +154,8 @@ int place_open(struct master *master, struct faults *faults)
                    strerror(-result));
         return -1;
     }
-    sweep(master);
+    sweep(master, false);
+    sweep(master, true);
     (void)snprintf(path, sizeof path, "%.*s/%d.sock", CONTROL_PATH - 32, master->run,
                    (int)getpid());
     if (named)

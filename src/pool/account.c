@@ -80,12 +80,16 @@ static int fill_named(struct account *account, const char *user, const char *key
 
 static void fill_owner(struct account *account, const char *path)
 {
+    struct passwd *entry;
     struct stat info;
 
-    if (geteuid() == 0 && path && stat(path, &info) == 0 && info.st_uid != 0)
-        fill(account, getpwuid(info.st_uid), info.st_uid, info.st_gid);
-    else
+    if (geteuid() != 0 || !path || stat(path, &info) == -1 || info.st_uid == 0) {
         fill(account, getpwuid(geteuid()), geteuid(), getegid());
+        return;
+    }
+    /* The group is the user's own: the file's may be one that he is not in. */
+    entry = getpwuid(info.st_uid);
+    fill(account, entry, info.st_uid, entry ? entry->pw_gid : info.st_gid);
 }
 
 int account_find(const char *user, const char *group, const char *path, const char *key,

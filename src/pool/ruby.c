@@ -26,7 +26,8 @@
 enum { ANSWER_MS = 20000, ANSWER_BYTES = 4096 };
 
 /* Prints path, version and ABI, one a line. No gems, no RUBYOPT: it must not load the application's. */
-static const char question[] = "require 'rbconfig'; puts RbConfig.ruby, RUBY_VERSION, RbConfig::CONFIG['ruby_version']";
+static const char question[] =
+    "require 'rbconfig'; puts RbConfig.ruby, RUBY_VERSION, RbConfig::CONFIG['ruby_version']";
 
 void ruby_done(struct ruby *ruby)
 {
