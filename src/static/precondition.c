@@ -45,22 +45,20 @@ static bool is_same_tag(const struct tag *a, const struct tag *b, bool strong)
     return span_equal(a->opaque, b->opaque);
 }
 
-/* Walks one field's list. What is no tag is passed over up to the next comma. */
+/* Walks one field's list. An element that is no tag is passed over. */
 static bool list_holds(struct span list, const struct tag *own, bool strong)
 {
-    while (list.size) {
+    while (list.data) {
         struct tag tag;
+        bool is_tag;
 
         list = span_trim(list);
-        if (take_tag(&list, &tag)) {
-            if (is_same_tag(&tag, own, strong))
-                return true;
-            list = span_trim(list);
-            if (!list.size || list.data[0] == ',')
-                list = span_skip(list, 1);
-            continue;
-        }
-        list = span_skip(list, span_find(list, ',') + 1);
+        is_tag = take_tag(&list, &tag);
+        list = span_trim(list);
+        /* A comma may stand within a tag, so that the list is split behind each. */
+        if (is_tag && (!list.size || list.data[0] == ',') && is_same_tag(&tag, own, strong))
+            return true;
+        (void)span_split(&list, ',');
     }
     return false;
 }

@@ -295,10 +295,13 @@ static bool split_last(char *path, const char **ret_folder, char ret_name[static
 {
     char *slash = strrchr(path, '/');
     const char *last = slash ? slash + 1 : path;
+    size_t size;
 
-    if (strlen(last) > NAME_MAX)
+    last = *last ? last : ".";
+    size = strlen(last);
+    if (size > NAME_MAX)
         return false;
-    (void)snprintf(ret_name, NAME_MAX + 1, "%s", *last ? last : ".");
+    memcpy(ret_name, last, size + 1);
     *ret_folder = slash == path ? "/" : slash ? path : ".";
     if (slash && slash != path)
         *slash = 0;
