@@ -98,7 +98,8 @@ static void open_client(struct front_loop *loop, const struct h1_options *option
         h1_conn_drain(carrier->conn, true);
 }
 
-void accept_each(struct front_loop *loop, void (*visit)(struct front_loop *loop, struct h1_conn *conn))
+void accept_each(struct front_loop *loop,
+                 void (*visit)(struct front_loop *loop, struct h1_conn *conn))
 {
     list_for_each_safe (link, &loop->connections)
         visit(loop, CONTAINER_OF(link, struct carrier, link)->conn);
@@ -199,11 +200,8 @@ static bool hand_over(struct front_loop *to, const struct front_listener *listen
 
     if (!handover)
         return false;
-    *handover = (struct handover){.item = {.run = take_handover},
-                                  .loop = to,
-                                  .listener = listener,
-                                  .peer = *peer,
-                                  .fd = fd};
+    *handover = (struct handover){
+        .item = {.run = take_handover}, .loop = to, .listener = listener, .peer = *peer, .fd = fd};
     post_send(to->post, &handover->item);
     return true;
 }

@@ -18,4 +18,5 @@ void accept_stop(struct front_loop *loop);
 void accept_done(struct front_loop *loop);
 
 /* Gives every connection of the loop to visit, which may close it. */
-void accept_each(struct front_loop *loop, void (*visit)(struct front_loop *loop, struct h1_conn *conn));
+void accept_each(struct front_loop *loop,
+                 void (*visit)(struct front_loop *loop, struct h1_conn *conn));

@@ -72,8 +72,8 @@ static bool wait_for_room(struct access_log *log)
 {
     struct pollfd poll_fd = {.fd = log->fd, .events = POLLOUT};
 
-    log->is_stuck = poll(&poll_fd, 1, log->is_stuck ? 0 : PIPE_WAIT_MS) != 1 ||
-                    !(poll_fd.revents & POLLOUT);
+    log->is_stuck =
+        poll(&poll_fd, 1, log->is_stuck ? 0 : PIPE_WAIT_MS) != 1 || !(poll_fd.revents & POLLOUT);
     return !log->is_stuck;
 }
 
@@ -186,8 +186,7 @@ static void *run_writer(void *data)
     return NULL;
 }
 
-struct access_log *access_log_new(int fd, enum config_log_format format,
-                                  _Atomic uint64_t *dropped)
+struct access_log *access_log_new(int fd, enum config_log_format format, _Atomic uint64_t *dropped)
 {
     struct access_log *log = must_alloc(1, sizeof(*log));
     sigset_t all, before;

@@ -25,8 +25,7 @@ struct access_log_buffer {
 };
 
 /* Starts the writer. Owns fd from now on. dropped counts lines. NULL when the system refuses. */
-struct access_log *access_log_new(int fd, enum config_log_format format,
-                                  _Atomic uint64_t *dropped);
+struct access_log *access_log_new(int fd, enum config_log_format format, _Atomic uint64_t *dropped);
 
 /* Writes what was handed over, for at most a second when it does not get away, and ends the thread.
  * Takes NULL. */

@@ -89,7 +89,8 @@ void front_tell(struct front *front, const struct front_message *message)
     if (send_message(front, message) != -EAGAIN)
         return;
     untold = must_alloc(1, sizeof(*untold));
-    *untold = (struct untold){.item = {.run = keep}, .channel = front->channel, .message = *message};
+    *untold =
+        (struct untold){.item = {.run = keep}, .channel = front->channel, .message = *message};
     post_send(front->posts[0], &untold->item);
 }
 
@@ -131,8 +132,8 @@ static void on_worker_dead(struct front *front, uint32_t pool, uint32_t worker)
     burial->worker = worker;
     burial->left = loops;
     for (uint32_t i = 0; i < loops; i++) {
-        burial->items[i] = (struct burial_item){
-            .item = {.run = bury}, .burial = burial, .loop = front->loops[i]};
+        burial->items[i] =
+            (struct burial_item){.item = {.run = bury}, .burial = burial, .loop = front->loops[i]};
         post_send(front->posts[i], &burial->items[i].item);
     }
 }
@@ -219,8 +220,7 @@ static void on_message(struct watch *watch, uint32_t events)
         if (result == 0 || result == -ECONNRESET)
             leave();
         if (result < 0) {
-            log_error("channel: receiving from master: %s, the message is lost",
-                      strerror(-result));
+            log_error("channel: receiving from master: %s, the message is lost", strerror(-result));
             return;
         }
         take_message(channel->front, &message, fds);

@@ -164,10 +164,10 @@ static const char *reason_of(const struct exchange *exchange, unsigned status)
 /* The id is safe in both forms: letters, digits, '-', '_', '@'. */
 static struct span make_json(struct exchange *exchange, unsigned status)
 {
-    return arena_printf(&exchange->arena,
-                        "{\"status\":%u,\"error\":\"%s\",\"reason\":\"%s\",\"request_id\":\"%.*s\"}\n",
-                        status, http_status_phrase(status), reason_of(exchange, status),
-                        SPAN_ARG(exchange->id));
+    return arena_printf(
+        &exchange->arena,
+        "{\"status\":%u,\"error\":\"%s\",\"reason\":\"%s\",\"request_id\":\"%.*s\"}\n", status,
+        http_status_phrase(status), reason_of(exchange, status), SPAN_ARG(exchange->id));
 }
 
 static struct span make_html(struct exchange *exchange, unsigned status)
@@ -226,8 +226,7 @@ void error_page_send(struct error_pages *pages, struct exchange *exchange, uint3
 struct error_pages *error_pages_new(struct loop *loop, struct offload *offload, struct post *post,
                                     const char *const *roots, uint32_t size)
 {
-    struct error_pages *pages =
-        must_alloc(1, sizeof(*pages) + size * sizeof(struct site_pages));
+    struct error_pages *pages = must_alloc(1, sizeof(*pages) + size * sizeof(struct site_pages));
 
     pages->loop = loop;
     pages->offload = offload;

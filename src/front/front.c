@@ -138,8 +138,7 @@ static void open_pages(struct front_loop *loop)
 
     for (uint32_t i = 0; i < sites->size; i++)
         roots[i] = sites->sites[i].config->root;
-    loop->pages =
-        error_pages_new(loop->loop, loop->front->offload, loop->post, roots, sites->size);
+    loop->pages = error_pages_new(loop->loop, loop->front->offload, loop->post, roots, sites->size);
     free(roots);
 }
 
@@ -232,9 +231,8 @@ static bool open_access_log(struct front *front)
 
     if (options->access_log_fd == -1)
         return true;
-    front->access_log =
-        access_log_new(options->access_log_fd, options->config->access_log.format,
-                       &options->counters->log_dropped);
+    front->access_log = access_log_new(options->access_log_fd, options->config->access_log.format,
+                                       &options->counters->log_dropped);
     return front->access_log;
 }
 

@@ -66,7 +66,7 @@ struct front_loop {
     struct list connections;           /* in order of acceptance */
     _Atomic uint32_t open;             /* of this loop; read by others who look for the emptiest */
     struct timer accept_timer;         /* accepting is paused */
-    int reserve_fd;                    /* given up for a moment to refuse somebody when none is left */
+    int reserve_fd; /* given up for a moment to refuse somebody when none is left */
     struct access_log_buffer lines;
     struct timer drain_timer, drain_cut_timer;
     bool draining;

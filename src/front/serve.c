@@ -255,7 +255,7 @@ static enum refusal (*const head_steps[])(struct front_loop *, struct exchange *
 #undef PHASE_HEAD
 #undef PHASE_END
 #define PHASE_HEAD(name)
-#define PHASE_END(name)  step_##name,
+#define PHASE_END(name) step_##name,
 
 static void (*const end_steps[])(struct front_loop *, struct exchange *) = {
 #define ROW(phase, name) PHASE_##phase(name)

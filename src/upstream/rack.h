@@ -42,8 +42,8 @@ struct rack_counters {
 struct rack_options {
     const char *pool; /* its name, for log lines */
     const struct board *board;
-    uint32_t front; /* entry number */
-    uint32_t loop;  /* loop number */
+    uint32_t front;            /* entry number */
+    uint32_t loop;             /* loop number */
     uint64_t queue_timeout_ms; /* 0 = no limit */
     uint64_t timeout_ms;       /* from taken to the answer's head; 0 = no limit */
     uint64_t head_limit;       /* bytes of an answer's head */

@@ -106,7 +106,7 @@ void rack_hand_over(struct rack_job *job)
 
 /* ---- Records ---- */
 
-static void fail(struct rack_job *job, const char *reason)
+static void reject(struct rack_job *job, const char *reason)
 {
     rack_break(job, board_worker_of(job->rack->options.board, job->thread), reason);
 }
@@ -154,15 +154,16 @@ static bool start_answer(struct rack_job *job, struct span payload, uint8_t flag
     int64_t length = -1;
 
     if (payload.size > job->rack->options.head_limit) {
-        log_warn("pool=%s answer's head has %zu bytes, limits.response_header is %llu, answered 502",
-                 job->rack->options.pool, payload.size,
-                 (unsigned long long)job->rack->options.head_limit);
+        log_warn(
+            "pool=%s answer's head has %zu bytes, limits.response_header is %llu, answered 502",
+            job->rack->options.pool, payload.size,
+            (unsigned long long)job->rack->options.head_limit);
         rack_refuse(job, REFUSAL_BAD_ANSWER, SLOT_LEFT);
         return false;
     }
     if (!reply_head_read(payload, false, &head) || !add_fields(job, head.fields, &length)) {
         exchange->response.fields.size = 0;
-        fail(job, "head");
+        reject(job, "head");
         return false;
     }
     exchange->times.taken_us = rack_taken_us(job);
@@ -200,14 +201,13 @@ static bool take_interim(struct rack_job *job, struct span payload)
     struct span name, value, rest;
 
     if (!reply_head_read(payload, true, &head)) {
-        fail(job, "interim head");
+        reject(job, "interim head");
         return false;
     }
     fields_init(&fields, &exchange->arena);
     rest = arena_copy(&exchange->arena, head.fields);
     while (rest.data && reply_field(&rest, &name, &value))
-        if (is_passed(http_field_id(name)) &&
-            (!value.size || ascii_all(value, ASCII_VALUE)))
+        if (is_passed(http_field_id(name)) && (!value.size || ascii_all(value, ASCII_VALUE)))
             (void)fields_add(&fields, name, value);
     exchange_interim(exchange, head.status, &fields);
     return true;
@@ -237,7 +237,7 @@ static bool take_file(struct rack_job *job, struct span payload)
 
     if (fd == -1 || !reply_file_read(payload, &file) || fstat(fd, &status) == -1 ||
         !S_ISREG(status.st_mode)) {
-        fail(job, "file");
+        reject(job, "file");
         return false;
     }
     job->file_fd = -1;
@@ -258,7 +258,7 @@ static bool take_trailers(struct rack_job *job, struct span payload)
 
     if (reply_fields_are_valid(payload, &count))
         return true;
-    fail(job, "trailers");
+    reject(job, "trailers");
     return false;
 }
 
@@ -300,7 +300,7 @@ static bool serve_file(struct rack_job *job, struct span head_payload, uint8_t f
 
     if (!reply_head_read(head_payload, false, &head) || !add_fields(job, head.fields, &length)) {
         exchange->response.fields.size = 0;
-        fail(job, "head");
+        reject(job, "head");
         return false;
     }
     exchange->times.taken_us = rack_taken_us(job);
@@ -327,8 +327,8 @@ static bool try_file(struct rack_job *job, const struct page_record *record, str
 }
 
 /* Takes one record; false when the job is over. */
-static bool take_record(struct rack_job *job, const struct page_record *record,
-                        struct span payload, struct span rest)
+static bool take_record(struct rack_job *job, const struct page_record *record, struct span payload,
+                        struct span rest)
 {
     switch (reply_step(&job->reply, record)) {
     case REPLY_INTERIM:
@@ -351,7 +351,7 @@ static bool take_record(struct rack_job *job, const struct page_record *record,
     case REPLY_BROKEN:
         break;
     }
-    fail(job, "order of records");
+    reject(job, "order of records");
     return false;
 }
 
@@ -365,7 +365,7 @@ void rack_take_records(struct rack_job *job, struct span records)
         if (!take_record(job, &record, payload, records))
             return;
     if (broken) {
-        fail(job, "record");
+        reject(job, "record");
         return;
     }
     if (job->is_stream) {

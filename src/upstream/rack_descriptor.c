@@ -136,9 +136,8 @@ static void on_ready(struct watch *watch, uint32_t events);
 
 static void listen_again(struct connection *connection)
 {
-    if (connection->is_broken ||
-        loop_watch(connection->owner->options.loop, &connection->watch, connection->fd, EPOLLIN,
-                   on_ready))
+    if (connection->is_broken || loop_watch(connection->owner->options.loop, &connection->watch,
+                                            connection->fd, EPOLLIN, on_ready))
         close_connection(connection);
 }
 
@@ -269,8 +268,8 @@ static void open_connection(struct rack_descriptors *descriptors, int fd)
         return;
     }
     connection = must_alloc(1, sizeof(*connection));
-    *connection = (struct connection){
-        .owner = descriptors, .fd = fd, .passed_fd = -1, .worker = worker};
+    *connection =
+        (struct connection){.owner = descriptors, .fd = fd, .passed_fd = -1, .worker = worker};
     list_init(&connection->link);
     list_push_back(&descriptors->connections, &connection->link);
     if (loop_watch(descriptors->options.loop, &connection->watch, fd, EPOLLIN, on_ready))

@@ -47,9 +47,9 @@ static void put_part(struct filling *filling, struct span bytes, struct slot_spa
 
     if (bytes.size && bytes.data >= target.data &&
         bytes.data + bytes.size <= target.data + target.size)
-        *ret_part = (struct slot_span){
-            filling->out->target.offset + (uint32_t)(bytes.data - target.data),
-            (uint32_t)bytes.size};
+        *ret_part =
+            (struct slot_span){filling->out->target.offset + (uint32_t)(bytes.data - target.data),
+                               (uint32_t)bytes.size};
     else
         put(filling, bytes, ret_part);
 }
@@ -181,8 +181,7 @@ static bool passes_underscore(struct filling *filling, const struct field *field
 
     if (!has_underscore(field->name))
         return true;
-    if (rack->options.pass_underscore &&
-        !has_twin(&filling->exchange->request.fields, field->name))
+    if (rack->options.pass_underscore && !has_twin(&filling->exchange->request.fields, field->name))
         return true;
     report_underscore(rack, field->name);
     return false;

@@ -4,11 +4,14 @@
  * sleeps, so that a busy loop finds them at the end of each batch without a system call.
  */
 #include "base/base.h"
+#include "base/log.h"
 #include "board/bell.h"
 #include "upstream/rack_table.h"
 
 #include <string.h>
 #include <sys/epoll.h>
+
+enum { BROKEN_LOG_S = 60 };
 
 static bool collect_one(struct rack *rack, struct rack_entry *entry)
 {
@@ -74,10 +77,8 @@ static bool take_word(struct rack *rack, uint32_t thread, struct page_word word)
     const struct board *board = rack->options.board;
     struct rack_entry *entry;
 
-    if (word.slot >= board->shape.slots) {
-        rack->options.owner->on_broken(rack->options.owner_data, board_worker_of(board, thread));
+    if (word.slot >= board->shape.slots)
         return false;
-    }
     entry = &rack->entries[word.slot];
     if (!entry->held || entry->turn != word.turn)
         return false;
@@ -126,6 +127,21 @@ static void find_unanswered(struct rack *rack, uint32_t thread)
     }
 }
 
+/* A thread rang without an answer that could be taken. */
+static void explain(struct rack *rack, uint32_t thread)
+{
+    const struct board *board = rack->options.board;
+    uint32_t worker = board_worker_of(board, thread);
+
+    find_unanswered(rack, thread);
+    if (!page_is_broken(board, thread))
+        return;
+    if (log_allow(span_of("broken-page"), BROKEN_LOG_S, NULL))
+        log_error("pool=%s worker=%u wrote a page word that cannot be, it is replaced",
+                  rack->options.pool, worker);
+    rack->options.owner->on_broken(rack->options.owner_data, worker);
+}
+
 static bool take_group(struct rack *rack, uint32_t group, uint64_t bits)
 {
     uint32_t count = board_thread_count(rack->options.board);
@@ -138,7 +154,7 @@ static bool take_group(struct rack *rack, uint32_t group, uint64_t bits)
         if (thread >= count)
             continue;
         if (!take_pages(rack, thread) && !rack_collect(rack))
-            find_unanswered(rack, thread);
+            explain(rack, thread);
     }
     return any;
 }

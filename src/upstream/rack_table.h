@@ -18,9 +18,9 @@ enum { RACK_NOBODY = UINT32_MAX };
  * arena and is closed with it. */
 struct rack_spool {
     int fd;
-    uint64_t written;   /* bytes in the file */
-    uint64_t handed;    /* of them given to the exchange */
-    uint64_t *used;     /* where they are counted */
+    uint64_t written; /* bytes in the file */
+    uint64_t handed;  /* of them given to the exchange */
+    uint64_t *used;   /* where they are counted */
     struct arena *arena;
 };
 
@@ -31,7 +31,7 @@ struct rack_job {
     uint32_t slot;
     uint32_t turn;
     uint64_t queued_us;
-    uint64_t taken_us; /* 0 until rack_taken_us has looked */
+    uint64_t taken_us;  /* 0 until rack_taken_us has looked */
     struct list fresh;  /* in rack->fresh until its first deadline */
     struct timer timer; /* later deadlines */
     uint32_t thread;    /* who answers, RACK_NOBODY until its first page */
@@ -60,11 +60,12 @@ struct rack {
     uint32_t top; /* entries from here up were never held */
     bool burying; /* a dead worker's last pages are taken at any pace */
     struct list orphans;
-    struct list fresh; /* jobs in order of queueing: all have the same first deadline */
+    struct list fresh;      /* jobs in order of queueing: all have the same first deadline */
     uint64_t first_look_us; /* how long after queueing it comes; 0 = never */
     struct timer fresh_timer;
-    struct timer nudge_timer; /* only while a wake is unanswered or a request may need a busy process */
-    uint64_t wanted_us;       /* when on_wanted was called last */
+    struct timer
+        nudge_timer;    /* only while a wake is unanswered or a request may need a busy process */
+    uint64_t wanted_us; /* when on_wanted was called last */
     struct loop_hook hook;
     struct watch bell;
     char page[BOARD_PAGE_BYTES]; /* the page being read */

@@ -4,8 +4,8 @@
 #include "upstream/rack_table.h"
 
 enum {
-    BUSY_AFTER_US = 1000,     /* a request this old may wake a thread of a busy process */
-    WANTED_AFTER_US = 50000,  /* and one this old means that more workers are wanted */
+    BUSY_AFTER_US = 1000,    /* a request this old may wake a thread of a busy process */
+    WANTED_AFTER_US = 50000, /* and one this old means that more workers are wanted */
     WANTED_EVERY_US = 1000000
 };
 
