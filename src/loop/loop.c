@@ -203,6 +203,8 @@ static void wait_for_events(struct loop *loop, int wait_ms)
 {
     if (sleep_ms(loop, wait_ms) == 0) {
         take_events(loop, 0);
+        /* Tasks that go on and on must not keep hooks from news that come without a descriptor. */
+        tell_hooks_awake(loop);
         return;
     }
     /* A hook may have deferred a task or set a timer: the time to sleep is asked for again. */

@@ -35,7 +35,7 @@ struct task {
 
 /* Called before the thread would sleep and after it woke: on_sleep returns false when there is work
  * after all (then the loop polls without sleeping and calls on_wake). All hooks are asked, whatever
- * the first ones say. */
+ * the first ones say. on_wake is also called when the loop had no time to sleep at all. */
 struct loop_hook {
     struct list link;
     bool (*on_sleep)(struct loop_hook *hook);
