@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "front/site.c"
+
+#include "base/base.h"
+
+static struct config_pool pools[1] = {{.name = "app", .app = "/srv/app"}};
+
+static uint32_t find_pool(void *data, const struct config_pool *pool)
+{
+    (void)data;
+    return (uint32_t)(pool - pools);
+}
+
+static void exact_wins_over_wildcard_and_that_over_none(void **state)
+{
+    const char *exact[] = {"shop.example.com", "www.example.com"}, *wild[] = {"*.example.com"};
+    const char *deeper[] = {"*.apps.example.com"};
+    struct config_site sites[] = {
+        {.root = "/rest"},
+        {.hosts = {wild, 1}},
+        {.hosts = {deeper, 1}},
+        {.hosts = {exact, 2}, .pool = &pools[0], .pulse = "/up"},
+    };
+    struct config config = {.sites = sites, .site_size = ARRAY_LEN(sites)};
+    struct site_table table;
+    (void)state;
+
+    site_table_init(&table, &config, find_pool, NULL);
+    assert_int_equal(site_find(&table, span_of("shop.example.com"))->number, 3);
+    assert_int_equal(site_find(&table, span_of("www.example.com."))->number, 3);
+    assert_int_equal(site_find(&table, span_of("other.example.com"))->number, 1);
+    assert_int_equal(site_find(&table, span_of("a.b.example.com"))->number, 1);
+    assert_int_equal(site_find(&table, span_of("x.apps.example.com"))->number, 2);
+    assert_int_equal(site_find(&table, span_of("apps.example.com"))->number, 1);
+    assert_int_equal(site_find(&table, span_of("example.com"))->number, 0);
+    assert_int_equal(site_find(&table, span_of("notexample.com"))->number, 0);
+    assert_int_equal(site_find(&table, span_of(""))->number, 0);
+    assert_int_equal(site_find(&table, span_of("shop.example.com"))->pool, 0);
+    assert_int_equal(site_find(&table, span_of(""))->pool, SITE_NO_POOL);
+    site_table_done(&table);
+}
+
+static void without_a_site_for_every_host_a_strange_name_finds_none(void **state)
+{
+    const char *hosts[] = {"a.test"};
+    struct config_site sites[] = {{.hosts = {hosts, 1}}};
+    struct config config = {.sites = sites, .site_size = 1};
+    struct site_table table;
+    (void)state;
+
+    site_table_init(&table, &config, find_pool, NULL);
+    assert_null(site_find(&table, span_of("b.test")));
+    assert_null(site_find(&table, span_of("")));
+    assert_null(site_find(&table, span_of(".")));
+    assert_non_null(site_find(&table, span_of("a.test")));
+    site_table_done(&table);
+}
+
+static void a_pulse_is_found_by_its_path_alone(void **state)
+{
+    const char *hosts[] = {"a.test"};
+    struct config_site sites[] = {{.hosts = {hosts, 1}, .pulse = "/own"}, {.root = "/x"}};
+    struct config config = {.sites = sites, .site_size = 2, .pulse = "/all"};
+    struct site_table table;
+    (void)state;
+
+    site_table_init(&table, &config, find_pool, NULL);
+    assert_int_equal(site_find_pulse(&table, span_of("/own"))->number, 0);
+    assert_int_equal(site_find_pulse(&table, span_of("/all"))->number, 1);
+    assert_null(site_find_pulse(&table, span_of("/other")));
+    site_table_done(&table);
+}
+
+static void a_site_without_pool_redirects_folders(void **state)
+{
+    struct config_site sites[] = {{.root = "/files"}, {.root = "/public", .pool = &pools[0]}};
+    struct config config = {.sites = sites, .site_size = 2, .file = "/etc/leat.yml"};
+    struct site_table table;
+    (void)state;
+
+    site_table_init(&table, &config, find_pool, NULL);
+    assert_true(table.sites[0].root.directories);
+    assert_false(table.sites[1].root.directories);
+    assert_string_equal(table.sites[1].root.app, "/srv/app");
+    assert_string_equal(table.sites[1].root.never, "/etc/leat.yml");
+    site_table_done(&table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exact_wins_over_wildcard_and_that_over_none),
+        cmocka_unit_test(without_a_site_for_every_host_a_strange_name_finds_none),
+        cmocka_unit_test(a_pulse_is_found_by_its_path_alone),
+        cmocka_unit_test(a_site_without_pool_redirects_folders),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
