@@ -43,7 +43,7 @@ static void refusals_have_word_status_and_words(void **state)
     (void)state;
     assert_string_equal(http_refusal_word(REFUSAL_FRAMING), "framing");
     assert_int_equal(http_refusal_status(REFUSAL_TOO_LARGE), 413);
-    assert_int_equal(http_refusal_status(REFUSAL_BODY_SHORT), 0);
+    assert_int_equal(http_refusal_status(REFUSAL_ANSWER_CUT), 0);
     assert_string_equal(http_refusal_text(REFUSAL_NONE), "");
 }
 
