@@ -137,7 +137,9 @@ class BodiesTest < ServerCase
       })
     RUBY
     ["~> 2.2.0", "~> 3.2.0"].each do |version|
-      app %(gem "rack", "#{version}"\nrequire "rack"\n#{text})
+      app text
+      write "Gemfile", %(gem "rack", "#{version}"\n)
+      FileUtils.rm_f(File.join(@dir, "Gemfile.lock"))
       server = start
       big = "#{'x' * 99}\n" * 80_000
       { "ab\ncd\n" => [6, "ab\n", 3, 1], big => [8_000_000, "xxx", 100, 79_999] }.each do |body, seen|

@@ -42,7 +42,8 @@ class RackTest < ServerCase
   end
 
   def lint(name, requirement)
-    app %(gem "rack", "#{requirement}"\n#{FORMS})
+    app FORMS
+    write "Gemfile", %(gem "rack", "#{requirement}"\n)
     write "big.txt", "by path"
     server = start("-e", "production", "-w", "1")
     bodies = { "/array" => "one", "/arrays" => "one", "/each" => "by each", "/path" => "by path", "/other" => "none" }
