@@ -19,6 +19,9 @@
 static const int handled[] = {SIGTERM, SIGINT,  SIGQUIT, SIGHUP, SIGUSR1,
                               SIGUSR2, SIGTTIN, SIGTTOU, SIGCHLD};
 
+/* Signals that mean nothing here but would end the process. */
+static const int harmless[] = {SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT};
+
 /* Children by whomever they were started; unknown ones are reaped too (PID 1 in a container). */
 static void reap(struct master *master)
 {
@@ -137,7 +140,8 @@ int signals_open(struct master *master)
         (void)sigaddset(&set, handled[i]);
     }
     action.sa_handler = SIG_IGN;
-    (void)sigaction(SIGPIPE, &action, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(harmless); i++)
+        (void)sigaction(harmless[i], &action, NULL);
     if (sigprocmask(SIG_BLOCK, &set, NULL) == -1)
         return -errno;
     master->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

@@ -50,7 +50,7 @@ class CliTest < ServerCase
     pool = status["pools"].first
     assert_equal %w[exits generation kind max min name queue release ruby slots state streams workers].sort, (pool.keys | ["generation"]).sort
     assert_equal({ "busy" => 0, "total" => 6 }, pool["slots"])
-    assert_equal %w[age_s busy current generation pid private_dirty_bytes pss_bytes requests rss_bytes state threads],
+    assert_equal %w[age_s busy current generation pid private_dirty_bytes pss_bytes release requests rss_bytes state threads],
                  pool["workers"].first.keys.sort
     assert_equal %w[crash idle killed max_requests memory normal timeout], pool["exits"].keys.sort
     assert_equal %w[abandoned expired length limit oldest_ms shed], pool["queue"].keys.sort
