@@ -24,21 +24,49 @@ static uint64_t get_number(const struct environment *environment, const char *na
     return value;
 }
 
-/* The passed socket of this address, or -1 (sd_listen_fds: LISTEN_PID names us, sockets from 3 up). */
-static int find_passed(const struct master *master, const struct address *address)
+/* The address of a descriptor's socket; false when it is no socket of a kind that we know. */
+static bool read_address(int fd, struct address *ret_address)
+{
+    struct address address = {.size = sizeof address.socket};
+
+    if (getsockname(fd, &address.socket.any, &address.size) == -1)
+        return false;
+    if (address.socket.any.sa_family == AF_UNIX)
+        (void)strncpy(address.path, address.socket.local.sun_path, sizeof address.path - 1);
+    *ret_address = address;
+    return true;
+}
+
+/* Whether the socket, of [::] and not of IPv6 alone, takes the connections of 0.0.0.0 as well. */
+static bool covers(int fd, const struct address *there, const struct address *wanted)
+{
+    int only = 1;
+    socklen_t size = sizeof only;
+
+    if (there->socket.any.sa_family != AF_INET6 || wanted->socket.any.sa_family != AF_INET ||
+        wanted->socket.ip4.sin_addr.s_addr != htonl(INADDR_ANY) ||
+        !IN6_IS_ADDR_UNSPECIFIED(&there->socket.ip6.sin6_addr) ||
+        address_port(there) != address_port(wanted))
+        return false;
+    return getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &size) == 0 && only == 0;
+}
+
+/* The passed socket of this address, or -1 (sd_listen_fds: LISTEN_PID names us, sockets from 3 up);
+ * *ret_covered: one of another address serves this one, too. */
+static int find_passed(const struct master *master, const struct address *address,
+                       bool *ret_covered)
 {
     uint64_t count = get_number(&master->environment, "LISTEN_FDS");
 
     if (get_number(&master->environment, "LISTEN_PID") != (uint64_t)getpid() || count > 1024)
         return -1;
     for (int fd = FIRST_PASSED; fd < FIRST_PASSED + (int)count; fd++) {
-        struct address there = {.size = sizeof there.socket};
-        if (getsockname(fd, &there.socket.any, &there.size) == -1)
+        struct address there;
+        if (!read_address(fd, &there))
             continue;
-        if (there.socket.any.sa_family == AF_UNIX)
-            (void)strncpy(there.path, there.socket.local.sun_path, sizeof there.path - 1);
         if (address_equal(&there, address))
             return fd;
+        *ret_covered |= covers(fd, &there, address);
     }
     return -1;
 }
@@ -91,12 +119,15 @@ static int open_one(struct master *master, const struct config_listener *config,
 {
     struct master_listener listener = {.config = config};
     const char *reason = NULL;
+    bool covered = false;
 
     if (!address_parse(span_of(config->address), &listener.address)) {
         faults_add(faults, NULL, 0, 0, "listen", "%s is no address", config->address);
         return -1;
     }
-    listener.fd = find_passed(master, &listener.address);
+    listener.fd = find_passed(master, &listener.address, &covered);
+    if (listener.fd < 0 && covered)
+        return 0;
     listener.inherited = listener.fd >= 0;
     if (listener.inherited)
         (void)(fd_set_cloexec(listener.fd, true) || fd_set_nonblocking(listener.fd));

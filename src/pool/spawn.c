@@ -121,7 +121,8 @@ static int become(const struct spawn *spawn, pid_t master, int report, const cha
 
     if (result != 0)
         return result;
-    memcpy(keep, spawn->keep, spawn->keep_size * sizeof *keep);
+    for (size_t i = 0; i < spawn->keep_size; i++)
+        keep[i] = spawn->keep[i];
     keep[spawn->keep_size] = report;
     result =
         spawn_settle(master, keep, spawn->keep_size + 1, spawn->files, spawn->account, ret_step);
