@@ -30,7 +30,7 @@ struct accept_listener {
     bool is_admin;
 };
 
-/* One connection in the loop's list. */
+/* One connection in the loop's list, which is in order of use: the longest unused first. */
 struct carrier {
     struct list link;
     struct front_loop *loop;
@@ -98,6 +98,17 @@ static void open_client(struct front_loop *loop, const struct h1_options *option
         h1_conn_drain(carrier->conn, true);
 }
 
+void accept_note_use(struct exchange *exchange)
+{
+    struct front_loop *loop = exchange->service_data;
+    struct carrier *carrier = exchange->carrier;
+
+    if (!carrier)
+        return;
+    list_remove(&carrier->link);
+    list_push_back(&loop->connections, &carrier->link);
+}
+
 void accept_each(struct front_loop *loop,
                  void (*visit)(struct front_loop *loop, struct h1_conn *conn))
 {
@@ -107,8 +118,7 @@ void accept_each(struct front_loop *loop,
 
 /* ---- The ceiling ---- */
 
-/* The list is in order of acceptance and idle ones are told by their connection: the oldest idle ones
- * go. Returns how many went. */
+/* The longest idle ones go. Returns how many went. */
 static uint64_t close_idle(struct front_loop *loop, uint64_t count)
 {
     uint64_t closed = 0;
@@ -356,6 +366,16 @@ int accept_start(struct front_loop *loop)
     return 0;
 }
 
+/* When no loop takes connections any more, new ones are refused instead of waiting for nobody. */
+static void close_listeners(const struct front *front)
+{
+    const struct front_options *options = front->options;
+
+    for (uint32_t i = 0; i < options->listener_size; i++)
+        if ((int)i != options->admin_listener)
+            (void)close(options->listeners[i].fd);
+}
+
 void accept_stop(struct front_loop *loop)
 {
     for (uint32_t i = 0; i < loop->front->options->listener_size; i++) {
@@ -364,6 +384,8 @@ void accept_stop(struct front_loop *loop)
         loop_unwatch(&loop->listeners[i].watch);
     }
     timer_stop(&loop->accept_timer);
+    if (atomic_fetch_sub_explicit(&loop->front->loops_accepting, 1, memory_order_acq_rel) == 1)
+        close_listeners(loop->front);
 }
 
 void accept_done(struct front_loop *loop)

@@ -17,6 +17,9 @@ void accept_stop(struct front_loop *loop);
 /* Frees what accept_start made; all connections are closed. */
 void accept_done(struct front_loop *loop);
 
+/* The exchange's connection was used just now: it is the last to be closed for want of room. */
+void accept_note_use(struct exchange *exchange);
+
 /* Gives every connection of the loop to visit, which may close it. */
 void accept_each(struct front_loop *loop,
                  void (*visit)(struct front_loop *loop, struct h1_conn *conn));

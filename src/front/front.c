@@ -248,6 +248,7 @@ static void make_tables(struct front *front)
     for (uint32_t pool = 0; pool < options->pool_size; pool++)
         front->racks[pool] = must_alloc(options->loops, sizeof(struct rack *));
     atomic_store_explicit(&front->loops_running, options->loops, memory_order_relaxed);
+    atomic_store_explicit(&front->loops_accepting, options->loops, memory_order_relaxed);
 }
 
 static bool open_front(struct front *front)

@@ -44,6 +44,7 @@ struct front {
     struct rack_descriptors **descriptors; /* [pool], on loop 0 */
     _Atomic uint64_t open;                 /* connections of all loops */
     _Atomic uint32_t loops_running;
+    _Atomic uint32_t loops_accepting; /* the last to stop closes the listeners */
     _Atomic uint64_t cut;    /* requests that the drain's end broke off */
     struct channel *channel; /* loop 0 */
 };
@@ -63,7 +64,7 @@ struct front_loop {
     struct admin *admin;        /* loop 0 only, or NULL */
     uint64_t spool_used;
     struct accept_listener *listeners; /* [options.listener_size] */
-    struct list connections;           /* in order of acceptance */
+    struct list connections;           /* in order of their last use */
     _Atomic uint32_t open;             /* of this loop; read by others who look for the emptiest */
     struct timer accept_timer;         /* accepting is paused */
     int reserve_fd; /* given up for a moment to refuse somebody when none is left */

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "base/fd.h"
+#include "front/accept.h"
 #include "front/route.h"
 
 #include <limits.h>
@@ -231,6 +232,12 @@ static void step_count(struct front_loop *loop, struct exchange *exchange)
         count_site(loop, exchange, class);
     if (exchange->id.size)
         front_count(&front_gauges(loop->front)->idle, 1);
+}
+
+static void step_order(struct front_loop *loop, struct exchange *exchange)
+{
+    (void)loop;
+    accept_note_use(exchange);
 }
 
 static void step_log(struct front_loop *loop, struct exchange *exchange)

@@ -154,6 +154,7 @@ struct exchange {
     const struct conn *conn;
     const struct service *service;
     void *service_data;            /* the front's loop data */
+    void *carrier;                 /* the owner given when its connection was opened */
     const struct handler *handler; /* NULL until routed */
     void *handler_data;
     const void *site; /* the front's: which site was found */

@@ -62,6 +62,7 @@ static void begin(struct h1_conn *conn)
     const struct h1_options *options = conn->options;
 
     exchange_init(&work->exchange, conn->loop, conn->ops, options->service, options->service_data);
+    work->exchange.carrier = conn->owner;
     h1_parser_init(&work->parser, &work->limits, &work->exchange.arena);
     h1_writer_init(&work->writer);
     work->framing = (struct h1_framing){0};
