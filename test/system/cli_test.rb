@@ -43,9 +43,11 @@ class CliTest < ServerCase
 
   def test_status_json_has_the_names_of_the_contract
     daemon("-e", "production", "-w", "2", "-t", "3")
-    out, code = leat("status", "--json")
-    assert_equal 0, code, out
-    status = JSON.parse(out)
+    status = eventually(10, "both workers serve") do
+      out, code = leat("status", "--json")
+      assert_equal 0, code, out
+      JSON.parse(out).then { |now| now if now["pools"][0]["slots"]["total"] == 6 }
+    end
     assert_equal %w[connections environment generation listeners pid pools requests uptime_s version], status.keys.sort
     pool = status["pools"].first
     assert_equal %w[exits generation kind max min name queue release ruby slots state streams workers].sort, (pool.keys | ["generation"]).sort
