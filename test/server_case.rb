@@ -259,7 +259,22 @@ class ServerCase < Minitest::Test
 
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-  def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+  # A port below those that the system gives to connecting clients, free on every address.
+  def free_port
+    100.times do
+      port = rand(10_000..32_000)
+      return port if ["0.0.0.0", "::"].all? { |host| bindable?(host, port) }
+    end
+    flunk("no free port")
+  end
+
+  def bindable?(host, port)
+    Addrinfo.tcp(host, port).bind { true }
+  rescue Errno::EADDRINUSE
+    false
+  rescue Errno::EAFNOSUPPORT, Errno::EADDRNOTAVAIL
+    true
+  end
 
   # Processes whose parent is pid, as [pid, title] pairs.
   def children_of(pid)
