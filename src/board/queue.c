@@ -123,7 +123,8 @@ bool queue_push(const struct board *board, uint32_t slot, uint64_t now_us)
 
     if (seen.state != SLOT_FILLING)
         return false;
-    slot_request(board, slot)->queued_us = now_us;
+    /* Atomic as its reader is: another loop may look at it for the queue's age. */
+    __atomic_store_n(&slot_request(board, slot)->queued_us, now_us, __ATOMIC_RELAXED);
     /* Relaxed: a ticket is only a number; the word below publishes it. */
     next.ticket = atomic_fetch_add_explicit(&board->header->ticket, 1, memory_order_relaxed);
     next.state = SLOT_QUEUED;
