@@ -34,6 +34,14 @@ static void look(struct master_pool *pool)
     (void)pool_restart(pool->pool);
 }
 
+/* Once after the last requests; an idle server does nothing here. */
+static void tidy(struct master *master)
+{
+    for (uint32_t i = 0; i < master->pool_size && !master->is_tidy; i++)
+        pool_tidy(master->pools[i].pool);
+    master->is_tidy = true;
+}
+
 static void on_tick(struct timer *timer)
 {
     struct master *master = CONTAINER_OF(timer, struct master, tick);
@@ -42,9 +50,12 @@ static void on_tick(struct timer *timer)
     if (master->phase != MASTER_RUNNING && master->phase != MASTER_STARTING)
         return;
     timer_set(master->loop, &master->tick, LOOK_MS, on_tick);
-    if (requests == master->ticked_requests)
+    if (requests == master->ticked_requests) {
+        tidy(master);
         return;
+    }
     master->ticked_requests = requests;
+    master->is_tidy = false;
     for (uint32_t i = 0; i < master->pool_size && master->phase == MASTER_RUNNING; i++)
         look(&master->pools[i]);
 }

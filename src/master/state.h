@@ -132,6 +132,7 @@ struct master {
 
     struct timer tick; /* restart.txt, idle pages */
     uint64_t ticked_requests;
+    bool is_tidy; /* nothing came since the boards were tidied */
     struct timer stop_timer;
     bool at_once; /* a stop that does not wait */
     uint64_t cut; /* requests */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "board/queue.h"
 #include "pool/crew.h"
 #include "pool/plan.h"
 #include "pool/protocol.h"
@@ -16,6 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
+
+enum {
+    TIDY_BYTES = 1 << 20, /* so much must be there to be gained */
+    TIDY_SLOTS = 8        /* slots above those in constant use that are kept */
+};
 
 static const char *const words[] = {
 #define ROW(constant, word) [POOL_##constant] = word,
@@ -321,6 +328,25 @@ void pool_kill(struct pool *pool)
         if (worker_is_there(&pool->workers[i]))
             crew_kill(pool, i);
     plan_soon(pool);
+}
+
+/* Bytes that a memory file really takes. */
+static uint64_t file_bytes(int fd)
+{
+    struct stat info;
+
+    return fstat(fd, &info) == 0 ? (uint64_t)info.st_blocks * 512 : 0;
+}
+
+void pool_tidy(struct pool *pool)
+{
+    const struct board *board = &pool->instance.board;
+
+    if (file_bytes(pool->instance.board_fd) < pool->tidy_bytes + TIDY_BYTES ||
+        queue_length(board) > 0)
+        return;
+    (void)board_trim(board, pool->instance.board_fd, pool->max * board->shape.threads + TIDY_SLOTS);
+    pool->tidy_bytes = file_bytes(pool->instance.board_fd);
 }
 
 uint32_t pool_serving(const struct pool *pool)

@@ -93,6 +93,7 @@ struct pool {
     uint32_t restarts;            /* number of the last one begun */
     bool restart_due;             /* to be begun by the plan */
     char error[POOL_ERROR_BYTES]; /* why the last try failed, "" while all is well */
+    uint64_t tidy_bytes;          /* memory of the board after the last pool_tidy */
     struct pool_lost lost[POOL_LOST];
     unsigned lost_next;
 };
@@ -132,6 +133,10 @@ void pool_stop(struct pool *pool, uint64_t grace_ms);
 
 /* Kills every process at once. */
 void pool_kill(struct pool *pool);
+
+/* Gives back the board's memory that a deep queue has touched, when the queue is empty again and it is
+ * worth it. */
+void pool_tidy(struct pool *pool);
 
 /* Workers that serve now. */
 uint32_t pool_serving(const struct pool *pool);
