@@ -14,6 +14,7 @@ class PointsTest < ServerCase
     run(lambda do |env|
       text = {"content-type" => "text/plain"}
       case env["PATH_INFO"]
+      when "/slow" then sleep 0.05 and [200, text, ["slow"]]
       when "/stream" then [200, text, Enumerator.new { |list| 20.times { list << "s" * 10_000 } }]
       else [200, text, [env["rack.input"].read.bytesize.to_s]]
       end
@@ -49,9 +50,10 @@ class PointsTest < ServerCase
   def heals(point, party)
     self.class.build
     app APP
-    @mark = File.join(@dir, "crashed")
+    @mark = write("crashed", "not while it starts")
     server = start("-e", "production", "-w", "2", "-t", "2",
                    env: { "CRASH_AT" => point, "CRASH_ONCE" => @mark, "LEAT_LIB" => File.join(FOLDER, "lib") })
+    File.unlink(@mark)
     codes = load(server) { kill_a_worker(server) if point == "slot_requeued" }
     assert reached?, "the point was reached"
     assert_empty codes - ["200"] if party == "worker"
@@ -67,12 +69,23 @@ class PointsTest < ServerCase
   def load(server)
     running = true
     plain = Array.new(3) { repeat(-> { running }) { get(server, "/").code } }
-    others = [repeat(-> { running }) { get(server, "/stream") }, *[true, false].map { |reads| repeat(-> { running }) { leave(server, reads) } }]
+    others = ["/stream", "/slow"].map { |path| repeat(-> { running }) { get(server, path) } }
+    others += [true, false].map { |reads| repeat(-> { running }) { leave(server, reads) } }
+    others << repeat(-> { running }) { crowd(server) }
     eventually(10, "the point is reached") { reached? || (yield && false) }
     20.times { get(server, "/") rescue nil }
     running = false
     others.each(&:join)
     plain.flat_map(&:value)
+  end
+
+  # So many at once that the front's mark over the slots goes up and down.
+  def crowd(server)
+    sockets = Array.new(40) { TCPSocket.new("127.0.0.1", server.port) }
+    sockets.each { |socket| socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n") }
+    sockets.each { |socket| read_reply(socket) }
+  ensure
+    sockets&.each(&:close)
   end
 
   def repeat(condition)

@@ -16,7 +16,7 @@ class StormTest < ServerCase
       end
     end)
   RUBY
-  KILLS = 12
+  KILLS = 10
 
   def one(server, kind)
     case kind
@@ -47,6 +47,8 @@ class StormTest < ServerCase
     running = false
     clients.each(&:join)
     assert_operator Array.new(answered.size) { answered.pop }.count(:answered), :>, KILLS * 10
+    # A worker thread keeps the connection over which it asked for a large body.
+    before[:front] += 4
     eventually(20, "all is as before") { whole?(server) && counts(server).all? { |what, count| count <= before[what] } }
     20.times { assert_equal :answered, one(server, random.rand(4)) }
     assert_equal 0, stop(server)

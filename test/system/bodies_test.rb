@@ -36,7 +36,9 @@ class BodiesTest < ServerCase
     heads.each do |path, field|
       %i[close reset].each do |way|
         socket = TCPSocket.new("127.0.0.1", server.port)
-        socket.write("POST #{path} HTTP/1.1\r\nHost: a\r\n#{field}\r\n\r\n", path == "/chunks" ? "100000\r\n#{'a' * 0x100000}\r\n" : "a" * 3_000_000)
+        socket.write("POST #{path} HTTP/1.1\r\nHost: a\r\n#{field}\r\nExpect: 100-continue\r\n\r\n")
+        assert_equal 100, read_reply(socket).status, "the head was read"
+        socket.write(path == "/chunks" ? "100000\r\n#{'a' * 0x100000}\r\n" : "a" * 3_000_000)
         way == :reset ? reset(socket) : socket.close
       end
     end
