@@ -97,6 +97,9 @@ class ServerCase < Minitest::Test
   # The program under test.
   def binary = BINARY
 
+  # What a sanitizer may take more of memory.
+  def memory_factor = BINARY.match?(%r{/[at]san/}) ? 5 : 1
+
   # Starts the server in the foreground in the test's folder and waits until it is ready.
   def start(*options, env: {}, dir: @dir, wait: true)
     port = free_port

@@ -37,6 +37,7 @@ class StormTest < ServerCase
 
   def test_after_a_storm_of_deaths_all_is_as_before
     app APP
+    config "loops: 3\n"
     server = start("-e", "production", "-w", "2", "-t", "2")
     16.times { |number| one(server, number % 4) }
     before = counts(server)

@@ -55,6 +55,7 @@ class CorpusTest < ServerCase
   def start_inspector
     FileUtils.cp(File.join(ROOT, "test/corpus/inspector.ru"), File.join(@dir, "config.ru"))
     Corpus::Fixtures.make(@dir) unless File.exist?(File.join(@dir, "public"))
+    config "loops: 2\n"
     @server = start("-e", "production", "-w", "2", "-t", "3")
   end
 
