@@ -159,6 +159,9 @@ int access_log_format_json(struct buf *out, const struct exchange *exchange, con
     error |= put_member(out, "host", request->host);
     error |= put_member(out, "path", request->path);
     error |= put_member(out, "query", request->query);
+    /* One that could not be read has no path, but what was sent is worth knowing. */
+    if (!request->path.size)
+        error |= put_member(out, "target", request->target);
     error |= put_member(out, "protocol",
                         span_of(request->method_text.size ? protocol_of(request->minor) : NULL));
     error |= put_member(out, "pool", span_of(pool));

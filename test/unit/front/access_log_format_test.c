@@ -20,6 +20,8 @@ static struct exchange *make(void)
     exchange.client.address = span_of("192.0.2.7");
     exchange.request.method_text = span_of("GET");
     exchange.request.target = span_of("/a?b=1");
+    exchange.request.path = span_of("/a");
+    exchange.request.query = span_of("b=1");
     exchange.request.host = span_of("example.com");
     exchange.request.minor = 1;
     exchange.response.status = 200;
@@ -103,7 +105,8 @@ static void json_has_the_time_of_each_stage(void **state)
         buf_span(&out).data,
         "{\"time\":\"2026-12-01T10:00:00.123Z\",\"status\":200,\"id\":\"abc\","
         "\"client\":\"192.0.2.7\",\"method\":\"GET\",\"host\":\"example.com\","
-        "\"target\":\"/a?b=1\",\"protocol\":\"HTTP/1.1\",\"pool\":\"shop\",\"request_bytes\":0,"
+        "\"path\":\"/a\",\"query\":\"b=1\",\"protocol\":\"HTTP/"
+        "1.1\",\"pool\":\"shop\",\"request_bytes\":0,"
         "\"bytes\":17,\"head_ms\":1.500,\"body_ms\":0.500,\"queue_ms\":1.000,\"app_ms\":10.000,"
         "\"write_ms\":1.001,\"total_ms\":14.001}\n");
     buf_done(&out);
