@@ -193,13 +193,14 @@ static void on_wake(struct loop_hook *hook)
     (void)take_notices(rack);
 }
 
-/* The bell only ends the sleep; on_wake has emptied it and taken the news. */
+/* The bell only ends the sleep; on_wake has taken the news. A ringer that came to its write late has left
+ * the descriptor readable, which would keep the loop from sleeping. */
 static void on_bell(struct watch *watch, uint32_t events)
 {
     struct rack *rack = CONTAINER_OF(watch, struct rack, bell);
 
     (void)events;
-    bell_front_wake(rack->options.board, rack->options.front, rack->options.loop);
+    bell_front_empty(rack->options.board, rack->options.front, rack->options.loop);
 }
 
 int rack_listen(struct rack *rack)
