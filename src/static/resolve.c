@@ -222,29 +222,37 @@ static void add_place(struct places *places, const char *path)
 }
 
 /* "/srv/shop/releases/7" has "/srv/shop/shared" beside its releases. */
-static bool shared_folder(const char *release, char out[static PATH_MAX])
+static bool find_shared(struct span release, char out[static PATH_MAX])
 {
-    struct span path = span_of(release), parent;
-    size_t slash = span_find_last(path, '/');
+    size_t slash = span_find_last(release, '/');
+    struct span parent = span_first(release, slash);
 
-    if (slash == path.size)
-        return false;
-    parent = span_first(path, slash);
-    if (!span_ends_with(parent, (struct span)SPAN("/releases")))
+    if (slash == release.size || !span_ends_with(parent, (struct span)SPAN("/releases")))
         return false;
     parent = span_first(parent, parent.size - strlen("releases"));
     return snprintf(out, PATH_MAX, "%.*sshared", SPAN_ARG(parent)) < PATH_MAX;
 }
 
+/* A site without an application has its root, or the folder that holds it, as the release. */
+static void add_shared(struct places *places, const struct static_root *root)
+{
+    char real[PATH_MAX], shared[PATH_MAX];
+    struct span release;
+
+    if (!realpath(root->app ? root->app : root->folder, real))
+        return;
+    release = span_of(real);
+    if (find_shared(release, shared) ||
+        (!root->app && find_shared(span_first(release, span_find_last(release, '/')), shared)))
+        add_place(places, shared);
+}
+
 static void find_places(struct places *places, const struct static_root *root, int root_fd)
 {
-    char release[PATH_MAX], shared[PATH_MAX];
-
     places->size = 0;
     add_open_place(places, root_fd);
     add_place(places, "/usr/share");
-    if (root->app && realpath(root->app, release) && shared_folder(release, shared))
-        add_place(places, shared);
+    add_shared(places, root);
     for (const char **path = root->links; path && *path; path++)
         add_place(places, *path);
 }

@@ -151,10 +151,12 @@ static void a_release_may_link_into_the_shared_folder_beside_the_releases(void *
     snprintf(root, sizeof(root), "%s/current/public", world.folder);
     snprintf(app, sizeof(app), "%s/current", world.folder);
     world.root.folder = root;
-    assert_answer("uploads/file", RESOLVED_DENIED);
+    assert_text("uploads/file", "shared");
     world.root.app = app;
     assert_text("uploads/file", "shared");
     assert_answer("config", RESOLVED_DENIED);
+    world.root.app = world.folder;
+    assert_answer("uploads/file", RESOLVED_DENIED);
 }
 
 static void links_may_lead_to_what_the_distribution_ships(void **state)
