@@ -175,6 +175,7 @@ static int check_question(const struct connection *connection, uint32_t *ret_loo
 {
     const struct board *board = connection->owner->options.board;
     const struct descriptor_question *question = &connection->question;
+    struct slot_word word;
     uint32_t loop;
 
     if (question->kind < DESCRIPTOR_BODY || question->kind > DESCRIPTOR_HIJACK)
@@ -183,6 +184,10 @@ static int check_question(const struct connection *connection, uint32_t *ret_loo
         board_worker_of(board, question->thread) != connection->worker)
         return EACCES;
     if (question->slot >= board->shape.slots)
+        return ESTALE;
+    /* Acquires what the loop wrote into the slot before it was QUEUED. */
+    word = slot_look(board, question->slot);
+    if (!slot_is_held(word) || word.turn != question->turn || word.owner != question->thread)
         return ESTALE;
     /* Where to ask; whether it is true the loop decides by its own table. */
     loop = *(volatile uint32_t *)&slot_request(board, question->slot)->loop;
