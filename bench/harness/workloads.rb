@@ -78,6 +78,10 @@ module Workloads
       ]
     ),
     Workload.new(
+      name: "mixed-sleep-ab", words: "the same with a connection for each request (ab -n 2000 -c 50)", app: :mix, threads: 1,
+      base: "puma", peers: %w[leat puma unicorn iodine], load: ab("/mixed", 2000), goals: [ahead_of("puma"), ahead_of("unicorn")]
+    ),
+    Workload.new(
       name: "cpu2", words: "2 ms of processor time each; c = 50, 2 workers × 1 thread", app: :mix, threads: 1, base: "puma",
       peers: %w[leat puma unicorn iodine], load: wrk("/cpu2"),
       goals: [Goal.new("p99 not above 1.3 × clients × service time / workers",
