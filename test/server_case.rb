@@ -35,20 +35,25 @@ class ServerCase < Minitest::Test
     def output = File.read(@out)
   end
 
-  # A client at ten requests a second: what it lost, and its longest time from a request to its answer.
+  # A client that asks all the time: what it lost, and its longest time from a request to its answer.
   class Witness
+    PAUSE_SECONDS = 0.02
+
     attr_reader :answers, :lost, :longest
 
     def initialize(port, path)
       @port, @path = port, path
       @answers, @lost, @longest = 0, [], 0
       @end, @ended = IO.pipe
-      @thread = Thread.new { ask until @end.wait_readable(0.1) }
+      @thread = Thread.new { ask until @end.wait_readable(PAUSE_SECONDS) }
     end
 
     def stop
+      return if @ended.closed?
+
       @ended.close
       @thread.join
+      ask
     end
 
     private
@@ -194,7 +199,7 @@ class ServerCase < Minitest::Test
     socket.close
   end
 
-  # The block runs while another client asks ten times a second; it must lose nothing, and never wait longer
+  # The block runs while another client asks all the time; it must lose nothing, and never wait longer
   # than the seconds for the next answer.
   def with_witness(server, path = "/", longest: 2.0)
     witness = Witness.new(server.port, path)

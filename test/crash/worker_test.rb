@@ -51,7 +51,10 @@ class WorkerCrashTest < ServerCase
   end
 
   def launch
-    start("-e", "production", "-w", "2", "-t", "2").tap { |server| @before = descriptors(server) }
+    start("-e", "production", "-w", "2", "-t", "2").tap do |server|
+      eventually(5, "both are ready") { pool(server)["workers"].map { |worker| worker["state"] } == %w[idle idle] }
+      @before = descriptors(server)
+    end
   end
 
   # Open files of master and front: what a death leaves there would stay for ever.
