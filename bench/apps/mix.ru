@@ -3,7 +3,7 @@
 # All small applications behind one look-up, so that a peer is started once a round.
 
 TEXT = "text/plain"
-SHARE = 0.02    # of the requests of /mixed are slow
+SLOW_ONE_IN = 50
 SLOW_S = 0.1
 QUICK_S = 0.001
 
@@ -25,8 +25,10 @@ burn = lambda do |_env|
   answer.("OK")
 end
 
+# Every fiftieth request of a worker is slow, so that all peers get the same work.
+asked = 0
 mixed = lambda do |_env|
-  sleep(rand < SHARE ? SLOW_S : QUICK_S)
+  sleep((asked += 1) % SLOW_ONE_IN == 0 ? SLOW_S : QUICK_S)
   answer.("OK")
 end
 
