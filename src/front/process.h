@@ -45,8 +45,8 @@ struct front {
     _Atomic uint64_t open;                 /* connections of all loops */
     _Atomic uint32_t loops_running;
     _Atomic uint32_t loops_accepting; /* the last to stop closes the listeners */
-    _Atomic uint64_t cut;    /* requests that the drain's end broke off */
-    struct channel *channel; /* loop 0 */
+    _Atomic uint64_t cut;             /* requests that the drain's end broke off */
+    struct channel *channel;          /* loop 0 */
 };
 
 struct front_loop {

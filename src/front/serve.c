@@ -336,8 +336,9 @@ static struct span name_of(struct exchange *exchange, int fd)
 
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     size = readlink(link, path, sizeof(path));
-    return size <= 0 ? (struct span){0}
-                     : arena_copy(&exchange->arena, span_make(path, (size_t)size));
+    if (size <= 0)
+        return (struct span){0};
+    return arena_copy(&exchange->arena, span_make(path, (size_t)size));
 }
 
 static bool send_file(void *data, struct exchange *exchange, int fd, unsigned status)

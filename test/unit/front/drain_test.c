@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "front/drain.c"
+
+#include "front_world.h"
+
+static void idle_ones_close_and_busy_ones_are_answered(void **state)
+{
+    struct page_writer writer;
+    int idle, busy;
+    const char *answer;
+    (void)state;
+
+    world_configure();
+    world_start();
+    idle = world_connect(0);
+    world_send(idle, "GET /pulse HTTP/1.1\r\nHost: a\r\n\r\n");
+    (void)world_read_until(idle, "\r\n\r\nOK");
+    busy = world_connect(0);
+    world_send(busy, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    writer = world_take();
+    world_say(FRONT_DRAIN, 0, 5000);
+    assert_true(world_is_over(idle));
+    world_answer(&writer, "the last");
+    answer = world_read_until(busy, "the last");
+    assert_non_null(strstr(answer, "connection:close") ? answer
+                                                       : strstr(answer, "connection: close"));
+    assert_true(world_is_over(busy));
+    assert_int_equal(world_hear(FRONT_DRAINED).number, 0);
+    close(idle);
+    close(busy);
+    assert_int_equal(world_end(), 0);
+}
+
+static void what_waits_in_the_backlog_is_still_answered(void **state)
+{
+    int client;
+    (void)state;
+
+    world_configure();
+    world_start();
+    assert_int_equal(kill(world.front, SIGSTOP), 0);
+    client = world_connect(0);
+    world_send(client, "GET /pulse HTTP/1.1\r\nHost: a\r\n\r\n");
+    world_say(FRONT_DRAIN, 0, 5000);
+    assert_int_equal(kill(world.front, SIGCONT), 0);
+    (void)world_read_until(client, "\r\n\r\nOK");
+    assert_int_equal(world_hear(FRONT_DRAINED).number, 0);
+    close(client);
+    assert_int_equal(world_end(), 0);
+}
+
+static void when_time_is_over_requests_are_cut_and_counted(void **state)
+{
+    int client;
+    (void)state;
+
+    world_configure();
+    world_start();
+    client = world_connect(0);
+    world_send(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    (void)world_take();
+    world_say(FRONT_DRAIN, 0, 50);
+    assert_int_equal(world_hear(FRONT_DRAINED).number, 1);
+    assert_true(world_is_over(client));
+    assert_int_equal(slot_get_note(&world.board, 0), SLOT_LEFT);
+    close(client);
+    assert_int_equal(world_end(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(idle_ones_close_and_busy_ones_are_answered),
+        cmocka_unit_test(what_waits_in_the_backlog_is_still_answered),
+        cmocka_unit_test(when_time_is_over_requests_are_cut_and_counted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
