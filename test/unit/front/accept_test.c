@@ -50,18 +50,20 @@ static void when_all_are_busy_a_newcomer_is_told_so(void **state)
     world_start();
     for (int i = 0; i < LIMIT; i++) {
         clients[i] = world_connect(0);
-        use(clients[i]);
-        world_send(clients[i], "GET /pulse HTTP/1.1\r\nHo");
+        world_send(clients[i], "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     }
-    while (world.counters->gauges[0].open < LIMIT)
-        usleep(1000);
-    usleep(20000);
+    while (queue_length(&world.board) < LIMIT)
+        sched_yield();
     newcomer = world_connect(0);
     (void)world_read_until(newcomer, "503 Service Unavailable");
     assert_int_equal(world.counters->refusals[REFUSAL_OVERLOAD], 1);
     for (int i = 0; i < LIMIT; i++) {
-        world_send(clients[i], "st: a\r\n\r\n");
-        (void)world_read_until(clients[i], "\r\n\r\nOK");
+        struct page_writer writer = world_take();
+
+        world_answer(&writer, "served");
+    }
+    for (int i = 0; i < LIMIT; i++) {
+        (void)world_read_until(clients[i], "served");
         close(clients[i]);
     }
     close(newcomer);

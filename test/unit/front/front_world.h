@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -267,7 +268,7 @@ static inline void world_answer(struct page_writer *writer, const char *body)
     slot_advance(&world.board, writer->slot, 0, SLOT_CALLED);
     slot_advance(&world.board, writer->slot, 0, SLOT_REPLYING);
     while (!page_can_write(writer))
-        usleep(100);
+        sched_yield();
     memcpy(page_put(writer, PAGE_HEAD, 0, sizeof(head)), &head, sizeof(head));
     memcpy(page_put(writer, PAGE_DATA, 0, (uint32_t)strlen(body)), body, strlen(body));
     (void)page_put(writer, PAGE_END, 0, 0);
