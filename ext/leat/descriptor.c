@@ -94,7 +94,8 @@ static int open_connection(struct seat *seat)
 static bool is_refusal(int error)
 {
     return error == -ESTALE || error == -EACCES || error == -EBADF || error == -ENOENT ||
-           error == -EINVAL;
+           error == -EINVAL || error == -ENOTSUP || error == -EMFILE || error == -ENFILE ||
+           error == -ENOMEM;
 }
 
 /* Asks and waits; other Ruby threads run meanwhile. An interrupt may raise while the answer is still to

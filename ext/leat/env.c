@@ -298,6 +298,29 @@ static void put_body(struct seat *seat, VALUE env, const struct slot_request *re
     }
 }
 
+/* rack.protocol: what the client would like to change to, in its order. */
+static void put_protocols(VALUE env, const struct slot_request *request)
+{
+    VALUE value, list;
+    struct span rest;
+
+    if (!(request->flags & SLOT_FLAG_UPGRADE))
+        return;
+    value = rb_hash_lookup2(env, fresh_keys[FRESH_UPGRADE], Qnil);
+    if (NIL_P(value))
+        return;
+    list = rb_ary_new();
+    rest = span_make(RSTRING_PTR(value), (size_t)RSTRING_LEN(value));
+    while (rest.data) {
+        struct span word = span_trim(span_split(&rest, ','));
+
+        if (word.size > 0)
+            rb_ary_push(list, string(word));
+    }
+    rb_hash_aset(env, fresh_keys[FRESH_PROTOCOLS], list);
+    RB_GC_GUARD(value);
+}
+
 VALUE env_build(struct seat *seat)
 {
     const struct slot_request *request = slot_request(&seat->place->board, (uint32_t)seat->slot);
@@ -311,6 +334,7 @@ VALUE env_build(struct seat *seat)
     env = rb_hash_dup(seat->template);
     put_target(seat, env, request);
     put_fields(seat, env, request);
+    put_protocols(env, request);
     put_id_and_start(seat, env, request);
     put_body(seat, env, request);
     rb_hash_aset(env, fresh_keys[FRESH_FINISHED], rb_ary_new());

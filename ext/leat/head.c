@@ -31,6 +31,8 @@ void head_begin(struct seat *seat, struct head *head, uint32_t status)
     head->flags = 0;
     if ((seat->request_flags & SLOT_FLAG_HEAD) || status == 204 || status == 304)
         head->flags = HEAD_BODYLESS;
+    if (status == 101)
+        head->flags = HEAD_UPGRADE;
     if (buf_append(&head->bytes, span_make((const char *)&room, sizeof(room))) < 0)
         rb_memerror();
 }
@@ -47,7 +49,7 @@ uint32_t head_status(VALUE status)
     if (!FIXNUM_P(status))
         return 0;
     number = FIX2LONG(status);
-    return number >= 200 && number <= 599 ? (uint32_t)number : 0;
+    return number == 101 || (number >= 200 && number <= 599) ? (uint32_t)number : 0;
 }
 
 /* Each field: u16 name size, u16 0, u32 value size, name, value. `name` is lower case. */
@@ -145,6 +147,11 @@ static bool examine(struct seat *seat, struct head *head, struct span name, stru
         return true;
     if (span_is(name, "connection") && has_word(value, (struct span)SPAN("close")))
         head->flags |= HEAD_CLOSE;
+    if (span_is(name, "upgrade") &&
+        (head->flags & (HEAD_UPGRADE | HEAD_PROTOCOL)) == HEAD_UPGRADE) {
+        head->flags |= HEAD_PROTOCOL;
+        return true;
+    }
     if (span_is(name, "transfer-encoding") && has_word(value, (struct span)SPAN("chunked")))
         head->flags |= HEAD_CHUNKED;
     return false;
@@ -208,6 +215,39 @@ static void add_value(struct seat *seat, struct head *head, struct span name, VA
         add_one(seat, head, name, rb_ary_entry(value, i));
 }
 
+/* rack.protocol: the answer changes to that protocol, whatever status stands for success (SPEC). */
+static void add_protocol(struct seat *seat, struct head *head, VALUE name, VALUE value)
+{
+    struct span text;
+
+    if (!RB_TYPE_P(value, T_STRING)) {
+        report(seat, id_illegal, name);
+        return;
+    }
+    text = span_trim(span_make(RSTRING_PTR(value), (size_t)RSTRING_LEN(value)));
+    if (!text.size || value_class(text) != VALUE_TEXT) {
+        report(seat, id_illegal, name);
+        return;
+    }
+    if (!(head->flags & HEAD_PROTOCOL))
+        append_field(head, (struct span)SPAN("upgrade"), text);
+    head->flags |= HEAD_UPGRADE | HEAD_PROTOCOL;
+    head->status = 101;
+}
+
+/* Keys of Rack's own: none of them leaves as it is. */
+static void add_rack(struct seat *seat, struct head *head, VALUE name, VALUE value)
+{
+    struct span key = span_make(RSTRING_PTR(name), (size_t)RSTRING_LEN(name));
+
+    if (span_is(key, "rack.hijack") && rb_respond_to(value, id_call))
+        head->flags |= HEAD_HIJACK;
+    else if (span_is(key, "rack.protocol"))
+        add_protocol(seat, head, name, value);
+    else
+        report(seat, id_illegal, name);
+}
+
 void head_add(struct seat *seat, struct head *head, VALUE name, VALUE value)
 {
     char lower[256];
@@ -221,10 +261,7 @@ void head_add(struct seat *seat, struct head *head, VALUE name, VALUE value)
     }
     key = span_make(RSTRING_PTR(name), (size_t)RSTRING_LEN(name));
     if (span_starts_with(key, (struct span)SPAN("rack."))) {
-        if (span_is(key, "rack.hijack") && rb_respond_to(value, id_call))
-            head->flags |= HEAD_HIJACK;
-        else
-            report(seat, id_illegal, name);
+        add_rack(seat, head, name, value);
         return;
     }
     if (key.size > sizeof(lower) || !lower_name(key, lower)) {

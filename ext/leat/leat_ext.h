@@ -31,12 +31,14 @@ struct place {
 
 /* What the walk over an answer's fields found. */
 enum head_flag {
-    HEAD_LENGTH = 1,   /* the application gave content-length */
-    HEAD_EVENTS = 2,   /* content-type is text/event-stream */
-    HEAD_CHUNKED = 4,  /* the application says that it chunks its body itself */
-    HEAD_CLOSE = 8,    /* connection: close */
-    HEAD_HIJACK = 16,  /* rack.hijack holds a callable */
-    HEAD_BODYLESS = 32 /* no body goes out: HEAD, 204, 304 */
+    HEAD_LENGTH = 1,    /* the application gave content-length */
+    HEAD_EVENTS = 2,    /* content-type is text/event-stream */
+    HEAD_CHUNKED = 4,   /* the application says that it chunks its body itself */
+    HEAD_CLOSE = 8,     /* connection: close */
+    HEAD_HIJACK = 16,   /* rack.hijack holds a callable */
+    HEAD_BODYLESS = 32, /* no body goes out: HEAD, 204, 304 */
+    HEAD_UPGRADE = 64,  /* 101: the connection changes its protocol */
+    HEAD_PROTOCOL = 128 /* the field that names it is there */
 };
 
 /* A response head being put together; bytes has room for struct page_head in front. */
@@ -77,6 +79,7 @@ struct seat {
     bool is_counted;        /* in the worker's busy word */
     bool is_head_put;       /* the head is in a page */
     bool is_published;      /* part of the answer may have been seen by the front */
+    bool is_hijacked;       /* the application has the connection: nothing more is answered */
     bool is_https;          /* the template says so */
     bool is_old_rack;       /* Rack 3.0 or older: HTTP_VERSION is set */
     struct page_writer writer;
@@ -122,7 +125,7 @@ void head_add_length(struct head *head, uint64_t bytes);
 /* Walks a Hash, or anything with `each`, of fields. */
 void head_add_all(struct seat *seat, struct head *head, VALUE headers);
 
-/* Status as an Integer in 200..599, or 0 when it is none. */
+/* Status as an Integer in 200..599 or 101, or 0 when it is none. */
 uint32_t head_status(VALUE status);
 
 /* Asks the front of the request held. BODY and HIJACK return a descriptor that the caller owns, FILE

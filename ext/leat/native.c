@@ -247,6 +247,16 @@ static VALUE native_streams(VALUE self)
     return list;
 }
 
+/* Native.gone?(descriptor): the other end of the stream was closed, or failed. */
+static VALUE native_is_gone(VALUE self, VALUE fd)
+{
+    struct pollfd stream = {.fd = NUM2INT(fd)};
+
+    (void)self;
+    return poll(&stream, 1, 0) == 1 && (stream.revents & (POLLHUP | POLLERR | POLLNVAL)) ? Qtrue
+                                                                                         : Qfalse;
+}
+
 void init_native(VALUE leat)
 {
     VALUE native = rb_define_module_under(leat, "Native");
@@ -260,4 +270,5 @@ void init_native(VALUE leat)
     rb_define_singleton_method(native, "die_with_parent", native_die_with_parent, 0);
     rb_define_singleton_method(native, "private_bytes", native_private_bytes, 0);
     rb_define_singleton_method(native, "streams", native_streams, 0);
+    rb_define_singleton_method(native, "gone?", native_is_gone, 1);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <ruby/thread.h>
+#include <unistd.h>
 
 /* An answer's records. What is in a page that was not published yet can be taken back, so that an
  * error before the first byte still becomes a clean 500. */
@@ -143,7 +144,7 @@ static bool put_string(struct seat *seat, VALUE string)
 static void finish(struct seat *seat, bool is_cut)
 {
     /* An END record is nothing but its header. */
-    if (get_room(seat, 0)) {
+    if (!seat->is_hijacked && get_room(seat, 0)) {
         (void)page_put(&seat->writer, PAGE_END, is_cut ? PAGE_CUT : 0, 0);
         publish(seat);
     }
@@ -223,10 +224,10 @@ static VALUE seat_answer(VALUE self, VALUE status, VALUE headers, VALUE body)
     struct head *head = &seat->head;
     size_t total, need;
 
-    if (!is_plain_array(body) || !RB_TYPE_P(headers, T_HASH))
+    if (!is_plain_array(body) || !RB_TYPE_P(headers, T_HASH) || seat->is_hijacked)
         return Qfalse;
     stage(seat, status, headers);
-    if (head->flags & (HEAD_CHUNKED | HEAD_HIJACK | HEAD_EVENTS))
+    if (head->flags & (HEAD_CHUNKED | HEAD_HIJACK | HEAD_EVENTS | HEAD_UPGRADE))
         return Qfalse;
     if (!is_plain_array(body)) /* to_s of a header value is the application's code */
         return Qfalse;
@@ -266,7 +267,7 @@ static VALUE seat_head(VALUE self, VALUE length, VALUE is_stream)
     struct seat *seat = seat_get_held(self);
     uint8_t flags = page_flags(&seat->head) | (RTEST(is_stream) ? PAGE_STREAM : 0);
 
-    if (seat->is_head_put)
+    if (seat->is_head_put || seat->is_hijacked)
         rb_raise(rb_eIOError, "the head was sent");
     if (!NIL_P(length))
         head_add_length(&seat->head, NUM2ULL(length));
@@ -281,6 +282,8 @@ static VALUE seat_write(VALUE self, VALUE string)
     struct seat *seat = seat_get_held(self);
 
     StringValue(string);
+    if (seat->is_hijacked)
+        rb_raise(rb_eIOError, "the connection was hijacked");
     if (!put_string(seat, string) || page_is_lost(&seat->writer))
         rb_raise(client_gone, "the client left");
     RB_GC_GUARD(string);
@@ -314,6 +317,75 @@ static VALUE seat_file(VALUE self, VALUE offset, VALUE size)
     return Qnil;
 }
 
+/* A 101 must be asked for and name its protocol (RFC 9110 7.8, 15.2.2); a client that asked for one in
+ * particular gets that. */
+static void check_upgrade(struct seat *seat, VALUE protocol)
+{
+    if (!(seat->head.flags & HEAD_UPGRADE))
+        return;
+    if (!(seat->request_flags & SLOT_FLAG_UPGRADE))
+        rb_raise(rb_eArgError, "101, but the client asked for no other protocol");
+    if (!(seat->head.flags & HEAD_PROTOCOL))
+        head_add(seat, &seat->head, rb_str_new_cstr("upgrade"), protocol);
+}
+
+/* The head, if one is staged for it, and the record that ends all answering. */
+static bool put_tunnel(struct seat *seat, bool has_head)
+{
+    if (has_head && !put_head(seat, PAGE_RAW | page_flags(&seat->head)))
+        return false;
+    if (!get_room(seat, 0))
+        return false;
+    (void)page_put(&seat->writer, PAGE_TUNNEL, 0, 0);
+    publish(seat);
+    return true;
+}
+
+/* Takes the connection: a descriptor that the caller owns. Other threads run while the front answers, and
+ * one of them may have answered the request meanwhile. */
+static VALUE take_connection(struct seat *seat, bool has_head)
+{
+    int64_t slot = seat->slot;
+    uint32_t turn = seat->turn;
+    int fd;
+
+    if (seat->is_hijacked || seat->is_head_put)
+        rb_raise(rb_eIOError, "the connection was hijacked or the request answered");
+    /* A page first, so that nothing has to be waited for once the descriptor is there. */
+    fd = get_page(seat) ? descriptor_ask(seat, DESCRIPTOR_HIJACK, -1) : -ESTALE;
+    if (fd == -ESTALE)
+        rb_raise(client_gone, "the client left");
+    if (fd < 0)
+        rb_syserr_fail(-fd, "the connection cannot be hijacked");
+    if (!is_held_still(seat, slot, turn) || seat->is_head_put || !put_tunnel(seat, has_head)) {
+        (void)close(fd);
+        rb_raise(client_gone, "the client left");
+    }
+    seat->is_hijacked = true;
+    return INT2NUM(fd);
+}
+
+/* Seat#hijack: the connection as it is; whatever the application returns is not sent. */
+static VALUE seat_hijack(VALUE self)
+{
+    return take_connection(seat_get_held(self), false);
+}
+
+/* Seat#tunnel(protocol): the connection behind the staged head. protocol: the one of a 101 that names
+ * none. */
+static VALUE seat_tunnel(VALUE self, VALUE protocol)
+{
+    struct seat *seat = seat_get_held(self);
+
+    check_upgrade(seat, protocol);
+    return take_connection(seat, true);
+}
+
+static VALUE seat_is_hijacked(VALUE self)
+{
+    return seat_get(self)->is_hijacked ? Qtrue : Qfalse;
+}
+
 /* Seat#finish(cut): ends the answer; the request is not held any more. */
 static VALUE seat_finish(VALUE self, VALUE is_cut)
 {
@@ -326,7 +398,7 @@ static VALUE seat_take_back(VALUE self)
 {
     struct seat *seat = seat_get_held(self);
 
-    if (seat->is_published && seat->is_head_put)
+    if (seat->is_hijacked || (seat->is_published && seat->is_head_put))
         return Qfalse;
     seat->writer.used = 0;
     seat->is_head_put = false;
@@ -347,7 +419,7 @@ static VALUE seat_hints(VALUE self, VALUE headers)
     struct span bytes;
     struct page_head start;
 
-    if (ext_is_foreign() || seat->slot < 0 || seat->is_head_put ||
+    if (ext_is_foreign() || seat->slot < 0 || seat->is_head_put || seat->is_hijacked ||
         seat->thread_object != rb_thread_current() || (seat->request_flags & SLOT_FLAG_HTTP10))
         return Qnil;
     head_begin(seat, &seat->head, 103);
@@ -377,6 +449,9 @@ void init_reply(VALUE seat_class)
     rb_define_method(seat_class, "flush", seat_flush, 0);
     rb_define_method(seat_class, "pass", seat_pass, 1);
     rb_define_method(seat_class, "file", seat_file, 2);
+    rb_define_method(seat_class, "hijack", seat_hijack, 0);
+    rb_define_method(seat_class, "tunnel", seat_tunnel, 1);
+    rb_define_method(seat_class, "hijacked?", seat_is_hijacked, 0);
     rb_define_method(seat_class, "finish", seat_finish, 1);
     rb_define_method(seat_class, "take_back", seat_take_back, 0);
     rb_define_method(seat_class, "head_put?", seat_is_head_put, 0);
@@ -386,4 +461,5 @@ void init_reply(VALUE seat_class)
     rb_define_const(seat_class, "CHUNKED", INT2FIX(HEAD_CHUNKED));
     rb_define_const(seat_class, "HIJACK", INT2FIX(HEAD_HIJACK));
     rb_define_const(seat_class, "BODYLESS", INT2FIX(HEAD_BODYLESS));
+    rb_define_const(seat_class, "UPGRADE", INT2FIX(HEAD_UPGRADE));
 }

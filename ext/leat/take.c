@@ -361,7 +361,7 @@ static bool take(struct seat *seat)
     seat->turn = word.turn;
     seat->front = request->front;
     seat->request_flags = request->flags;
-    seat->is_head_put = seat->is_published = false;
+    seat->is_head_put = seat->is_published = seat->is_hijacked = false;
     seat->writer.slot = (uint32_t)slot;
     seat->writer.turn = word.turn;
     seat->writer.used = 0;
@@ -460,6 +460,12 @@ static VALUE seat_is_mine(VALUE self)
     return is_foreign ? Qfalse : Qtrue;
 }
 
+/* Seat#tunnel?: the connection can be hijacked. */
+static VALUE seat_has_tunnel(VALUE self)
+{
+    return seat_get(self)->request_flags & SLOT_FLAG_TUNNEL ? Qtrue : Qfalse;
+}
+
 static VALUE seat_id(VALUE self)
 {
     return seat_get(self)->id;
@@ -497,5 +503,6 @@ void init_take(VALUE leat)
     rb_define_method(seat, "mine?", seat_is_mine, 0);
     rb_define_method(seat, "left?", seat_is_left, 0);
     rb_define_method(seat, "id", seat_id, 0);
+    rb_define_method(seat, "tunnel?", seat_has_tunnel, 0);
     init_reply(seat);
 }

@@ -23,14 +23,16 @@ module Leat
     def deliver
       error = nil
       begin
-        @flags = @seat.stage(@status, @headers)
-        transmit
+        unless @seat.hijacked?
+          @flags = @seat.stage(@status, @headers)
+          transmit
+        end
       rescue Exception => error # rubocop:disable Lint/RescueException
         raise
       ensure
         close(error)
       end
-      @seat.finish(false)
+      @seat.finish(false) if @seat.held?
     end
 
     # A part of the body, from each or through the stream object.
@@ -52,7 +54,7 @@ module Leat
     private
 
     def transmit
-      return transmit_hijack if @flags & Seat::HIJACK != 0
+      return transmit_hijack if @flags & (Seat::HIJACK | Seat::UPGRADE) != 0
       return transmit_array(@body) if Array === @body # rubocop:disable Style/CaseEquality
       return if transmit_converted || transmit_file
 
@@ -162,13 +164,39 @@ module Leat
       end_parts
     end
 
-    # A callable in the header of that name takes the place of the body, which is only closed.
+    # The connection itself follows the head. A callable in the header of that name takes the place of the
+    # body, which is only closed. The slot is free at once; the worker's thread as well, unless the
+    # callable is a body that must be closed by the thread that made it.
     def transmit_hijack
-      callable = nil
-      @headers.each { |name, value| callable = value if name == "rack.hijack" }
-      return @seat.head(nil, false) if @flags & Seat::BODYLESS != 0
+      callable = field("rack.hijack")
+      return @seat.head(nil, false) if @flags & (Seat::BODYLESS | Seat::UPGRADE) == Seat::BODYLESS
 
-      transmit_call(callable)
+      is_apart = callable || !@must_close
+      callable ||= @body
+      unless callable.respond_to?(:call)
+        raise ArgumentError, "#{@status} is an answer only with a body or a rack.hijack to call"
+      end
+
+      io = Streams.open(@seat.tunnel(protocol))
+      id = @seat.id
+      @seat.finish(false)
+      is_apart ? Streams.serve(io, callable, id) : Streams.call(io, callable, id)
+    end
+
+    # The protocol of an answer that names none, of those that the client would take (SPEC).
+    def protocol
+      offered = @env["rack.protocol"]
+      chosen = field("rack.protocol")
+      return offered&.first unless chosen
+      return chosen if offered&.include?(chosen)
+
+      raise ArgumentError, "the client did not ask for the protocol #{chosen.inspect}"
+    end
+
+    def field(key)
+      found = nil
+      @headers.each { |name, value| found = value if name == key }
+      found
     end
 
     def check(part)
@@ -200,7 +228,7 @@ module Leat
         @seat.flush if @is_begun && earlier.nil?
         @body.close
       rescue StandardError, ScriptError => error
-        raise error unless earlier || @seat.head_put?
+        raise error unless earlier || !@seat.held? || @seat.head_put? || @seat.hijacked?
 
         Log.exception(error, id: @seat.id, in: "close") unless error.is_a?(ClientGone)
       end

@@ -61,6 +61,7 @@ module Leat
       @board = Board.new(@fds[:board], @index, @fds[:bells])
       Native.close(@fds[:board])
       Worker.wait_until { @board.pid == Process.pid }
+      Streams.watch(@board, @hello["stream_drain_ms"].to_i / 1000.0)
     end
 
     def set_traps
@@ -86,6 +87,7 @@ module Leat
         # A thread that the application killed is replaced; the others end when the worker retires.
         @board.retiring? ? count -= 1 : start_thread(index)
       end
+      Streams.finish
     end
 
     def start_thread(index)
@@ -119,10 +121,21 @@ module Leat
         env = next_env(seat)
         break unless env
 
+        offer_hijack(seat, env)
+
         answer(seat, app, env)
       end
     ensure
       seat&.done
+    end
+
+    # To Rack 2 the two keys are one offer.
+    def offer_hijack(seat, env)
+      if seat.tunnel?
+        env["rack.hijack"] = Hijack.new(seat, env)
+      else
+        env["rack.hijack?"] = false
+      end
     end
 
     # An interrupt may come while the thread waits, or between taking and calling.
@@ -140,7 +153,7 @@ module Leat
       error = nil
       begin
         response = app.call(env)
-        status, headers, body = triple(response)
+        status, headers, body = seat.hijacked? ? ignored(response) : triple(response)
         unless seat.answer(status, headers, body)
           Response.new(seat, env, status, headers, body, rack2: @loader.rack2?).deliver
         end
@@ -153,6 +166,11 @@ module Leat
         fail_request(seat, error) if seat.mine? && seat.held?
       end
       after(env, status, headers, error)
+    end
+
+    # What an application returns after it took the connection is not sent, but its body is closed.
+    def ignored(response)
+      response.respond_to?(:to_ary) ? response.to_ary : []
     end
 
     def triple(response)
@@ -168,6 +186,8 @@ module Leat
       unless error.is_a?(ClientGone)
         Log.exception(error, id: seat.id, request: "#{env["REQUEST_METHOD"]} #{env["REQUEST_PATH"]}")
       end
+      # Nobody else may know of the connection.
+      Streams.close(env["rack.hijack_io"]) if seat.held? && seat.hijacked?
       fail_request(seat, error) if seat.held?
       leave(error) if error.is_a?(SystemExit)
     end
@@ -225,7 +245,7 @@ module Leat
     def fixed_env(errors)
       {
         "rack.version" => rack_version, "rack.errors" => errors, "rack.multithread" => @board.threads > 1,
-        "rack.multiprocess" => true, "rack.run_once" => false, "rack.hijack?" => false,
+        "rack.multiprocess" => true, "rack.run_once" => false, "rack.hijack?" => true,
         "rack.early_hints" => EarlyHints.new(errors),
         "SERVER_SOFTWARE" => "leat/#{VERSION}", "GATEWAY_INTERFACE" => "CGI/1.2"
       }

@@ -12,7 +12,7 @@
  *   (then the worker publishes a PAGE_FILE record)
  *   question HIJACK                 ->    the connection itself
  *                                   <-    answer 0 + one end of a stream socket pair
- *   (then the worker publishes a PAGE_TUNNEL record and finishes the slot)
+ *   (then the worker publishes a PAGE_TUNNEL record, a head before it or not, and finishes the slot)
  *
  * The front believes nothing: it compares the peer's credentials with the worker table, thread with that
  * worker, slot and turn with its own copy, and takes a descriptor only with FILE. A question it cannot
@@ -37,5 +37,6 @@ struct descriptor_question {
  * question was BODY or HIJACK. */
 struct descriptor_answer {
     int32_t status; /* 0, or a positive errno: ESTALE (slot, turn or owner do not match), EACCES (not
-                     * that worker), EBADF (no or no regular file), ENOENT (no such body), EINVAL */
+                     * that worker), EBADF (no or no regular file), ENOENT (no such body), EINVAL, ENOTSUP
+                     * (no hijack of this connection), EMFILE, ENFILE, ENOMEM */
 };

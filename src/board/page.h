@@ -7,8 +7,8 @@
  *   page:   record record record ...
  *   record: | type 1 | flags 1 | 0 2 | size 4 | payload, padded to 8 |
  *
- * A reply is the sequence  INTERIM* HEAD+ (DATA | FILE)* TRAILERS? END  or  TUNNEL. A head larger than a
- * page comes as several HEAD records, all but the last with PAGE_MORE. The worker is not trusted: the
+ * A reply is the sequence  INTERIM* HEAD+ (DATA | FILE)* TRAILERS? END  or  INTERIM* HEAD* TUNNEL, the head
+ * with PAGE_RAW. A head larger than a page comes as several HEAD records, all but the last with PAGE_MORE. The worker is not trusted: the
  * front copies a page's bytes out before it looks at them, and page_next checks every length.
  */
 #pragma once
@@ -20,7 +20,7 @@ enum page_record_type {
     PAGE_HEAD,        /* payload: struct page_head, then fields; see below */
     PAGE_DATA,        /* payload: bytes of the body */
     PAGE_FILE,        /* payload: struct page_file; the descriptor was passed before */
-    PAGE_TUNNEL,      /* the connection was hijacked; the socket was passed before */
+    PAGE_TUNNEL,      /* the connection was hijacked, the socket passed before; the last record */
     PAGE_TRAILERS,    /* payload: fields */
     PAGE_END          /* flags: PAGE_CUT when the answer is incomplete and must be seen so */
 };
@@ -29,13 +29,14 @@ enum page_record_flag {
     PAGE_MORE = 1,   /* HEAD: another HEAD record continues it */
     PAGE_CUT = 2,    /* END: the body ended early (exception, client gone) */
     PAGE_STREAM = 4, /* HEAD: parts are to be sent at once, with back-pressure */
-    PAGE_CLOSE = 8   /* HEAD: the application asked for "connection: close" */
+    PAGE_CLOSE = 8,  /* HEAD: the application asked for "connection: close" */
+    PAGE_RAW = 16    /* HEAD: TUNNEL follows; the status may be 101 */
 };
 
 /* Start of the (joined) HEAD payload. Each field follows as u16 name size, u16 0, u32 value size, name,
  * value, without padding; names in lower case. */
 struct page_head {
-    uint16_t status; /* 200 .. 599 */
+    uint16_t status; /* 200 .. 599, 101 with PAGE_RAW, 103 in INTERIM */
     uint16_t field_count;
 };
 

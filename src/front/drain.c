@@ -74,7 +74,8 @@ static void on_linger_over(struct timer *timer)
 
 static void cut(struct front_loop *loop, struct h1_conn *conn)
 {
-    if (!h1_conn_is_idle(conn))
+    /* A stream has no end of its own that could be waited for. */
+    if (!h1_conn_is_idle(conn) && !h1_conn_is_tunnel(conn))
         front_count(&loop->front->cut, 1);
     h1_conn_close(conn, REFUSAL_DRAINING);
 }

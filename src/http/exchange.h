@@ -55,8 +55,9 @@ struct conn {
     void (*interim)(struct exchange *exchange, unsigned status, const struct fields *fields);
     /* Head, output or end have changed: send what can be sent, soon (it may be at the batch's end). */
     void (*update)(struct exchange *exchange);
-    /* Hands the connection over to a relay with fd, which it owns from now on (101, CONNECT, hijack);
-     * NULL when the carrier cannot. 0 or a negative errno. */
+    /* Hands the connection over to a relay with fd, which it owns from now on, also on failure (101,
+     * hijack); a head that was given goes out first, and the handler must not touch the exchange
+     * afterwards. NULL when the carrier cannot. 0 or a negative errno: then nothing has happened. */
     int (*tunnel)(struct exchange *exchange, int fd);
 };
 
@@ -129,6 +130,7 @@ struct response {
     int64_t length;       /* of the body, or -1 when unknown */
     bool stream;          /* parts are sent as they come */
     bool close;           /* the connection ends after this response */
+    bool raw;             /* what follows the head is not framed: the connection becomes a tunnel */
     bool no_body;         /* HEAD or a status without body: pieces are dropped */
     bool ended;           /* exchange_end was called */
     bool cut;             /* it ended early: the client must see that */

@@ -38,13 +38,12 @@ bool h1_answer_refuse_unread(struct h1_conn *conn, enum refusal refusal)
 
 /* Reads on after the answer, so that closing with unread bytes does not reset the connection and take
  * the answer out of the client's hands (RFC 9112 9.6). */
-static bool linger(struct h1_conn *conn)
+void h1_answer_start_linger(struct h1_conn *conn)
 {
     stream_shutdown(conn->stream);
     h1_work_give(conn->work);
     conn->work = NULL;
     h1_state_enter(conn, H1_LINGER);
-    return false;
 }
 
 bool h1_answer_linger(struct h1_conn *conn)
@@ -86,8 +85,9 @@ static bool end_connection(struct h1_conn *conn, bool cut, bool by_close)
     bool may_send = work->unread || work->input.size || work->framing.keep_alive;
 
     if (work->writer.has_head && !cut && may_send && !conn->eof)
-        return linger(conn);
-    h1_state_close(conn, REFUSAL_NONE, cut && by_close);
+        h1_answer_start_linger(conn);
+    else
+        h1_state_close(conn, REFUSAL_NONE, cut && by_close);
     return false;
 }
 
@@ -165,7 +165,7 @@ bool h1_answer_step(struct h1_conn *conn)
         if (h1_writer_is_finished(&work->writer, exchange))
             return finish(conn);
         exchange_pull(exchange);
-        if (conn->state == H1_CLOSED)
+        if (conn->state != H1_ANSWER && conn->state != H1_WRITING)
             return false;
         if (!h1_writer_has_output(&work->writer, exchange) && !exchange->response.ended)
             return wait_for_handler(conn);

@@ -17,5 +17,8 @@ bool h1_answer_refuse_unread(struct h1_conn *conn, enum refusal refusal);
 bool h1_answer_step(struct h1_conn *conn);
 bool h1_answer_linger(struct h1_conn *conn);
 
+/* Ends our direction and the request; what the client still sends is dropped for a while. */
+void h1_answer_start_linger(struct h1_conn *conn);
+
 /* Deadline: a second of waiting for the client has passed. */
 void h1_answer_check_rate(struct h1_conn *conn);

@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "http/h1_state.h"
+#include "http/h1_tunnel.h"
 
 #include <stdlib.h>
 
@@ -49,7 +50,8 @@ static void op_interim(struct exchange *exchange, unsigned status, const struct 
         op_update(exchange);
 }
 
-static const struct conn h1_conn_ops = {.interim = op_interim, .update = op_update};
+static const struct conn h1_conn_ops = {
+    .interim = op_interim, .update = op_update, .tunnel = h1_tunnel_open};
 
 static struct h1_conn *new_conn(const struct h1_options *options, const struct address *peer,
                                 const struct address *local,
@@ -113,6 +115,11 @@ struct h1_conn *h1_conn_open_stream(const struct h1_options *options, struct str
 bool h1_conn_is_idle(const struct h1_conn *conn)
 {
     return conn->state == H1_IDLE && (!conn->work || !conn->work->input.size);
+}
+
+bool h1_conn_is_tunnel(const struct h1_conn *conn)
+{
+    return conn->state == H1_TUNNEL;
 }
 
 void h1_conn_drain(struct h1_conn *conn, bool answer_once)

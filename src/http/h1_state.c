@@ -3,6 +3,7 @@
 
 #include "http/h1_answer.h"
 #include "http/h1_receive.h"
+#include "http/h1_tunnel.h"
 
 #include <stdlib.h>
 
@@ -56,6 +57,7 @@ static const struct h1_state_row states[] = {
     [H1_READING] = {"reading", STREAM_READ, h1_receive_body, tick_ms, h1_receive_check_rate},
     [H1_ANSWER] = {"answer", 0, h1_answer_step, NULL, NULL},
     [H1_WRITING] = {"writing", STREAM_WRITE, h1_answer_step, tick_ms, h1_answer_check_rate},
+    [H1_TUNNEL] = {"tunnel", 0, step_nothing, NULL, NULL},
     [H1_LINGER] = {"linger", STREAM_READ, h1_answer_linger, linger_ms, end_quietly},
     [H1_CLOSED] = {"closed", 0, step_nothing, NULL, NULL},
 };
@@ -98,6 +100,7 @@ void h1_state_close(struct h1_conn *conn, enum refusal refusal, bool reset)
     conn->state = H1_CLOSED; /* what the service does from here on does not come back */
     timer_stop(&conn->timer);
     task_cancel(&conn->task);
+    h1_tunnel_close(conn);
     stream_close(conn->stream, reset);
     if (work && work->shown)
         exchange_abort(&work->exchange, refusal);

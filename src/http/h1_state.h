@@ -2,7 +2,7 @@
 /*
  * The states of an HTTP/1 connection and what its parts share; used by http/h1_* only.
  *
- *   idle -> head -> reading -> answer <-> writing -> idle | linger -> closed
+ *   idle -> head -> reading -> answer <-> writing -> idle | tunnel | linger -> closed
  *
  * A step does what can be done now. Steps call the service, which may end the connection: closing only
  * marks it and lets go of the stream; the memory goes when the outermost call is over.
@@ -11,12 +11,15 @@
 
 #include "http/h1_work.h"
 
+struct tunnel;
+
 enum h1_state {
     H1_IDLE,    /* no byte of a request is there */
     H1_HEAD,    /* a part of a head is */
     H1_READING, /* the body is coming */
     H1_ANSWER,  /* the handler has it; output goes out as it comes */
     H1_WRITING, /* output waits for the client */
+    H1_TUNNEL,  /* the application has the connection; http/tunnel relays */
     H1_LINGER,  /* all is sent and our direction closed; what still comes is dropped */
     H1_CLOSED
 };
@@ -41,6 +44,8 @@ struct h1_conn {
     bool draining;         /* no further request after the next answer */
     bool eof;              /* the client has ended its direction */
     uint64_t linger_bytes; /* dropped so far */
+    struct tunnel *tunnel; /* in that state, owned */
+    uint64_t head_bytes;   /* of what went into it ahead of the application's bytes */
 };
 
 /* Goes to a state: what is wanted of the stream, and its deadline. */

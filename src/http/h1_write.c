@@ -155,6 +155,8 @@ static struct h1_answer_framing decide_framing(const struct exchange *exchange, 
     const struct response *response = &exchange->response;
     bool close =
         response->close || fields_has_token(&response->fields, FIELD_ID_CONNECTION, close_token);
+    const struct h1_answer_framing raw = {.length =
+                                              response->status == 101 ? -1 : response->length};
     const struct h1_answer answer = {
         .status = response->status,
         .minor = exchange->request.minor,
@@ -164,7 +166,7 @@ static struct h1_answer_framing decide_framing(const struct exchange *exchange, 
         .keep_alive = keep_alive && !close,
     };
 
-    return h1_framing_answer(&answer);
+    return response->raw ? raw : h1_framing_answer(&answer);
 }
 
 int h1_writer_head(struct h1_writer *writer, const struct exchange *exchange, bool keep_alive)

@@ -159,6 +159,7 @@ static int write_hello(struct buf *buf, const struct mold *mold, const struct po
     result |= protocol_add_number(buf, "master", (uint64_t)getpid());
     result |= protocol_add_number(buf, "loops", pool->instance.board.shape.loops);
     result |= protocol_add_number(buf, "verbose", pool->config->verbose);
+    result |= protocol_add_number(buf, "stream_drain_ms", pool->config->timeouts.stream_drain_ms);
     result |= protocol_add(buf, "preload", span_of(preloads[pool->settings->preload]));
     if (index != UINT32_MAX)
         result |= protocol_add_number(buf, "index", index);

@@ -83,6 +83,7 @@ static void release_job(struct rack_job *job)
     forget_deadline(job);
     buf_done(&job->head);
     fd_close(&job->file_fd);
+    fd_close(&job->tunnel_fd);
     rack_set_stream(job, false);
     job->exchange = NULL;
 }
@@ -207,7 +208,7 @@ static struct rack_job *new_job(struct rack *rack, struct exchange *exchange)
     job->rack = rack;
     job->exchange = exchange;
     job->thread = RACK_NOBODY;
-    job->file_fd = -1;
+    job->file_fd = job->tunnel_fd = -1;
     job->queued_us = loop_now_us(rack->loop);
     list_init(&job->fresh);
     return job;
@@ -401,6 +402,7 @@ static void run_again(struct rack_job *job, struct slot_word word)
     job->is_held_back = false;
     buf_clear(&job->head);
     fd_close(&job->file_fd);
+    fd_close(&job->tunnel_fd);
     if (!queue_push_again(options->board, job->slot, word, options->front)) {
         lose(rack, job->slot);
         return;

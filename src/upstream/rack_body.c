@@ -116,6 +116,13 @@ static bool is_passed(enum field_id id)
     return !(http_field_flags(id) & FIELD_HOP) && id != FIELD_ID_CONTENT_LENGTH;
 }
 
+/* A head that stands for itself: only a connection that becomes a tunnel can change its protocol. */
+static bool read_head(struct span payload, uint8_t flags, struct reply_head *ret_head)
+{
+    return reply_head_read(payload, false, ret_head) &&
+           (ret_head->status != 101 || (flags & PAGE_RAW));
+}
+
 /* The length that the application gave, or -1; false when it is none or there are two. */
 static bool read_length(struct span value, int64_t *length)
 {
@@ -130,9 +137,9 @@ static bool read_length(struct span value, int64_t *length)
 }
 
 /* Adds the fields to the answer; the bytes are copied into the exchange's arena once for all. */
-static bool add_fields(struct rack_job *job, struct span fields, int64_t *ret_length)
+static bool add_fields(struct rack_job *job, const struct reply_head *head, int64_t *ret_length)
 {
-    struct span name, value, rest = arena_copy(&job->exchange->arena, fields);
+    struct span name, value, rest = arena_copy(&job->exchange->arena, head->fields);
 
     if (!rest.data)
         return false;
@@ -141,7 +148,7 @@ static bool add_fields(struct rack_job *job, struct span fields, int64_t *ret_le
 
         if (id == FIELD_ID_CONTENT_LENGTH && !read_length(value, ret_length))
             return false;
-        if (is_passed(id))
+        if (is_passed(id) || (id == FIELD_ID_UPGRADE && head->status == 101))
             exchange_add_field(job->exchange, name, value);
     }
     return true;
@@ -161,7 +168,7 @@ static bool start_answer(struct rack_job *job, struct span payload, uint8_t flag
         rack_refuse(job, REFUSAL_BAD_ANSWER, SLOT_LEFT);
         return false;
     }
-    if (!reply_head_read(payload, false, &head) || !add_fields(job, head.fields, &length)) {
+    if (!read_head(payload, flags, &head) || !add_fields(job, &head, &length)) {
         exchange->response.fields.size = 0;
         reject(job, "head");
         return false;
@@ -169,6 +176,7 @@ static bool start_answer(struct rack_job *job, struct span payload, uint8_t flag
     exchange->times.taken_us = rack_taken_us(job);
     exchange->response.close |= (flags & PAGE_CLOSE) != 0;
     exchange->response.stream = (flags & PAGE_STREAM) != 0;
+    exchange->response.raw = (flags & PAGE_RAW) != 0;
     rack_set_stream(job, exchange->response.stream);
     exchange_head(exchange, head.status, length);
     return true;
@@ -262,6 +270,13 @@ static bool take_trailers(struct rack_job *job, struct span payload)
     return false;
 }
 
+static bool take_tunnel(struct rack_job *job)
+{
+    if (!rack_tunnel_take(job))
+        reject(job, "tunnel");
+    return false;
+}
+
 static bool take_end(struct rack_job *job, uint8_t flags)
 {
     struct exchange *exchange = job->exchange;
@@ -298,7 +313,7 @@ static bool serve_file(struct rack_job *job, struct span head_payload, uint8_t f
     int64_t length = -1;
     int fd = job->file_fd;
 
-    if (!reply_head_read(head_payload, false, &head) || !add_fields(job, head.fields, &length)) {
+    if (!read_head(head_payload, flags, &head) || !add_fields(job, &head, &length)) {
         exchange->response.fields.size = 0;
         reject(job, "head");
         return false;
@@ -347,7 +362,8 @@ static bool take_record(struct rack_job *job, const struct page_record *record, 
         return take_trailers(job, payload);
     case REPLY_END:
         return take_end(job, record->flags);
-    case REPLY_TUNNEL: /* never offered, so that nobody may have taken it */
+    case REPLY_TUNNEL:
+        return take_tunnel(job);
     case REPLY_BROKEN:
         break;
     }

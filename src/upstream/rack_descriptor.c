@@ -98,7 +98,7 @@ static int answer(struct rack *rack, const struct descriptor_question *question,
     case DESCRIPTOR_FILE:
         return take_passed_file(job, passed_fd);
     case DESCRIPTOR_HIJACK:
-        return ENOTSUP;
+        return rack_tunnel_offer(job, ret_fd);
     }
     return EINVAL;
 }

@@ -193,10 +193,17 @@ static bool is_written_apart(enum field_id id)
     return id == FIELD_ID_HOST || id == FIELD_ID_CONTENT_LENGTH || id == FIELD_ID_X_REQUEST_ID;
 }
 
+/* What WebSocket libraries look for in a request that asks for another protocol. */
+static bool is_upgrade(const struct filling *filling, enum field_id id)
+{
+    return (id == FIELD_ID_UPGRADE || id == FIELD_ID_CONNECTION) &&
+           (filling->out->flags & SLOT_FLAG_UPGRADE);
+}
+
 static bool passes(struct filling *filling, const struct field *field)
 {
     if (http_field_flags(field->id) & (FIELD_HOP | FIELD_DROP))
-        return false;
+        return is_upgrade(filling, field->id) && !is_written(filling, field);
     if (is_written_apart(field->id) || is_written(filling, field))
         return false;
     if (!forwarded_passes(&filling->exchange->client, field))
@@ -263,6 +270,13 @@ static const char *protocol_of(unsigned minor)
     return words[minor < ARRAY_LEN(words) ? minor : 1];
 }
 
+/* RFC 9110 7.8: named in Connection too, and never by an HTTP/1.0 client. */
+static bool asks_for_upgrade(const struct request *request)
+{
+    return request->minor == 1 && fields_value(&request->fields, FIELD_ID_UPGRADE).size > 0 &&
+           fields_has_token(&request->fields, FIELD_ID_CONNECTION, span_of("upgrade"));
+}
+
 static uint32_t flags_of(const struct exchange *exchange)
 {
     uint32_t flags = 0;
@@ -273,6 +287,10 @@ static uint32_t flags_of(const struct exchange *exchange)
         flags |= SLOT_FLAG_HEAD;
     if (exchange->request.minor == 0)
         flags |= SLOT_FLAG_HTTP10;
+    if (exchange->conn && exchange->conn->tunnel)
+        flags |= SLOT_FLAG_TUNNEL;
+    if ((flags & SLOT_FLAG_TUNNEL) && asks_for_upgrade(&exchange->request))
+        flags |= SLOT_FLAG_UPGRADE;
     return flags;
 }
 

@@ -12,34 +12,40 @@ struct transition {
     enum reply_state next;
 };
 
-static const struct transition transitions[][PAGE_END + 1] = {
-    [REPLY_AT_START] =
-        {
-            [PAGE_INTERIM] = {REPLY_INTERIM, REPLY_AT_START},
-            [PAGE_HEAD] = {REPLY_HEAD, REPLY_IN_BODY},
-            [PAGE_TUNNEL] = {REPLY_TUNNEL, REPLY_OVER},
-            [PAGE_END] = {REPLY_END, REPLY_OVER},
-        },
-    [REPLY_IN_HEAD] =
-        {
-            [PAGE_HEAD] = {REPLY_HEAD, REPLY_IN_BODY},
-            [PAGE_END] = {REPLY_END, REPLY_OVER},
-        },
-    [REPLY_IN_BODY] =
-        {
-            [PAGE_DATA] = {REPLY_DATA, REPLY_IN_BODY},
-            [PAGE_FILE] = {REPLY_FILE, REPLY_IN_BODY},
-            [PAGE_TRAILERS] = {REPLY_TRAILERS, REPLY_IN_TRAILERS},
-            [PAGE_END] = {REPLY_END, REPLY_OVER},
-        },
-    [REPLY_IN_TRAILERS] =
-        {
-            [PAGE_END] = {REPLY_END, REPLY_OVER},
-        },
-    [REPLY_OVER] = {{0}},
+static const struct transition transitions[][PAGE_END + 1] =
+    {
+        [REPLY_AT_START] =
+            {
+                [PAGE_INTERIM] = {REPLY_INTERIM, REPLY_AT_START},
+                [PAGE_HEAD] = {REPLY_HEAD, REPLY_IN_BODY},
+                [PAGE_TUNNEL] = {REPLY_TUNNEL, REPLY_OVER},
+                [PAGE_END] = {REPLY_END, REPLY_OVER},
+            },
+        [REPLY_IN_HEAD] =
+            {
+                [PAGE_HEAD] = {REPLY_HEAD, REPLY_IN_BODY},
+                [PAGE_END] = {REPLY_END, REPLY_OVER},
+            },
+        [REPLY_AT_TUNNEL] =
+            {
+                [PAGE_TUNNEL] = {REPLY_TUNNEL, REPLY_OVER},
+                [PAGE_END] = {REPLY_END, REPLY_OVER},
+            },
+        [REPLY_IN_BODY] =
+            {
+                [PAGE_DATA] = {REPLY_DATA, REPLY_IN_BODY},
+                [PAGE_FILE] = {REPLY_FILE, REPLY_IN_BODY},
+                [PAGE_TRAILERS] = {REPLY_TRAILERS, REPLY_IN_TRAILERS},
+                [PAGE_END] = {REPLY_END, REPLY_OVER},
+            },
+        [REPLY_IN_TRAILERS] =
+            {
+                [PAGE_END] = {REPLY_END, REPLY_OVER},
+            },
+        [REPLY_OVER] = {{0}},
 };
 
-/* Before a complete head, an end can only be a cut one. */
+/* Before a complete answer was begun, an end can only be a cut one. */
 static bool is_possible(const struct reply *reply, const struct page_record *record)
 {
     if (record->type != PAGE_END || reply->state >= REPLY_IN_BODY)
@@ -62,6 +68,8 @@ enum reply_step reply_step(struct reply *reply, const struct page_record *record
         return REPLY_HEAD_PART;
     }
     reply->state = transition.next;
+    if (transition.step == REPLY_HEAD && (record->flags & PAGE_RAW))
+        reply->state = REPLY_AT_TUNNEL;
     return transition.step;
 }
 
@@ -106,6 +114,11 @@ bool reply_fields_are_valid(struct span fields, unsigned *ret_count)
     return true;
 }
 
+static bool is_possible_status(unsigned status, bool interim)
+{
+    return interim ? status == 103 : status == 101 || (status >= 200 && status <= 599);
+}
+
 bool reply_head_read(struct span payload, bool interim, struct reply_head *ret_head)
 {
     struct page_head head;
@@ -116,7 +129,7 @@ bool reply_head_read(struct span payload, bool interim, struct reply_head *ret_h
         return false;
     memcpy(&head, payload.data, sizeof(head));
     fields = span_skip(payload, sizeof(head));
-    if (interim ? head.status != 103 : head.status < 200 || head.status > 599)
+    if (!is_possible_status(head.status, interim))
         return false;
     if (!reply_fields_are_valid(fields, &count) || count != head.field_count)
         return false;

@@ -20,7 +20,14 @@ enum reply_step {
     REPLY_END
 };
 
-enum reply_state { REPLY_AT_START, REPLY_IN_HEAD, REPLY_IN_BODY, REPLY_IN_TRAILERS, REPLY_OVER };
+enum reply_state {
+    REPLY_AT_START,
+    REPLY_IN_HEAD,
+    REPLY_AT_TUNNEL,
+    REPLY_IN_BODY,
+    REPLY_IN_TRAILERS,
+    REPLY_OVER
+};
 
 /* Where an answer stands; zeros are its start. */
 struct reply {
@@ -37,7 +44,7 @@ struct reply_head {
 };
 
 /* Reads the start of a head and checks every field's form and that their number and bytes agree. The
- * status is 200..599, or 103 for an interim one. False when it is none. */
+ * status is 200..599 or 101, or 103 for an interim one. False when it is none. */
 bool reply_head_read(struct span payload, bool interim, struct reply_head *ret_head);
 
 /* The same for fields without a start (trailers). */

@@ -39,6 +39,7 @@ struct rack_job {
     struct reply reply;
     struct buf head; /* a head that comes in parts */
     int file_fd;     /* passed for the FILE record, or -1 */
+    int tunnel_fd;   /* our end of the pair made for the TUNNEL record, or -1 */
     struct rack_spool *spool;
     bool is_held_back; /* pages stay in the board until resume */
     bool is_stream;
@@ -110,6 +111,13 @@ void rack_take_records(struct rack_job *job, struct span records);
 
 /* rack_body.c: hands spooled bytes over when the client has taken what was before; for resume. */
 void rack_hand_over(struct rack_job *job);
+
+/* rack_tunnel.c: makes the pair for a hijack; one end stays with the job. 0 or a positive errno. */
+int rack_tunnel_offer(struct rack_job *job, int *ret_fd);
+
+/* rack_tunnel.c: the connection leaves the exchange's job for the pair; false when none was offered. The
+ * job is over otherwise. */
+bool rack_tunnel_take(struct rack_job *job);
 
 /* The job that waits for (slot, turn), or NULL. */
 static inline struct rack_job *rack_find_job(struct rack *rack, uint32_t slot, uint32_t turn)

@@ -103,7 +103,28 @@ static void a_head_is_read_field_by_field(void **state)
     buf_done(&bytes);
 }
 
-static void a_status_is_200_to_599_and_interim_only_103(void **state)
+static void a_raw_head_is_followed_by_a_tunnel_or_a_cut_end(void **state)
+{
+    struct reply tunnel = {0}, bare = {0}, cut = {0}, whole = {0}, data = {0}, framed = {0};
+    (void)state;
+
+    assert_int_equal(step(&tunnel, PAGE_HEAD, PAGE_RAW | PAGE_MORE), REPLY_HEAD_PART);
+    assert_int_equal(step(&tunnel, PAGE_HEAD, PAGE_RAW), REPLY_HEAD);
+    assert_int_equal(step(&tunnel, PAGE_TUNNEL, 0), REPLY_TUNNEL);
+    assert_int_equal(step(&tunnel, PAGE_END, PAGE_CUT), REPLY_BROKEN);
+    assert_int_equal(step(&bare, PAGE_INTERIM, 0), REPLY_INTERIM);
+    assert_int_equal(step(&bare, PAGE_TUNNEL, 0), REPLY_TUNNEL);
+    assert_int_equal(step(&cut, PAGE_HEAD, PAGE_RAW), REPLY_HEAD);
+    assert_int_equal(step(&cut, PAGE_END, PAGE_CUT), REPLY_END);
+    assert_int_equal(step(&whole, PAGE_HEAD, PAGE_RAW), REPLY_HEAD);
+    assert_int_equal(step(&whole, PAGE_END, 0), REPLY_BROKEN);
+    assert_int_equal(step(&data, PAGE_HEAD, PAGE_RAW), REPLY_HEAD);
+    assert_int_equal(step(&data, PAGE_DATA, 0), REPLY_BROKEN);
+    assert_int_equal(step(&framed, PAGE_HEAD, 0), REPLY_HEAD);
+    assert_int_equal(step(&framed, PAGE_TUNNEL, 0), REPLY_BROKEN);
+}
+
+static void a_status_is_101_or_200_to_599_and_interim_only_103(void **state)
 {
     struct reply_head head;
     (void)state;
@@ -112,7 +133,7 @@ static void a_status_is_200_to_599_and_interim_only_103(void **state)
         struct buf bytes = head_of((uint16_t)status, 0);
 
         assert_int_equal(reply_head_read(buf_span(&bytes), false, &head),
-                         status >= 200 && status <= 599);
+                         status == 101 || (status >= 200 && status <= 599));
         assert_int_equal(reply_head_read(buf_span(&bytes), true, &head), status == 103);
         buf_done(&bytes);
     }
@@ -191,7 +212,8 @@ int main(void)
         cmocka_unit_test(nothing_follows_an_end),
         cmocka_unit_test(an_end_before_the_head_is_only_a_cut_one),
         cmocka_unit_test(a_head_is_read_field_by_field),
-        cmocka_unit_test(a_status_is_200_to_599_and_interim_only_103),
+        cmocka_unit_test(a_raw_head_is_followed_by_a_tunnel_or_a_cut_end),
+        cmocka_unit_test(a_status_is_101_or_200_to_599_and_interim_only_103),
         cmocka_unit_test(a_field_that_could_end_the_head_breaks_it),
         cmocka_unit_test(a_head_cut_at_any_byte_or_with_a_wrong_count_is_none),
         cmocka_unit_test(sizes_beyond_the_payload_are_refused),
