@@ -25,8 +25,8 @@ demo_packages='g++ ca-certificates git libsqlite3-dev libxml2-dev libxslt1-dev b
 demo_gems='rails:~>7.2.0 sqlite3:~>1.7'
 
 bench_packages='g++ ca-certificates git libsqlite3-dev libxml2-dev libxslt1-dev bundler
-    apache2-utils wrk nginx-light'
-bench_gems='puma:~>6.4 unicorn:~>6.1 iodine:~>0.7.50'
+    apache2-utils wrk nginx-light lighttpd strace'
+bench_gems='puma:~>8.0 unicorn:~>6.1 iodine:~>0.7.50 agoo:~>2.15'
 
 say()
 {
