@@ -25,7 +25,7 @@ demo_packages='g++ ca-certificates git libsqlite3-dev libxml2-dev libxslt1-dev b
 demo_gems='rails:~>7.2.0 sqlite3:~>1.7'
 
 bench_packages='g++ ca-certificates git libsqlite3-dev libxml2-dev libxslt1-dev bundler
-    apache2-utils wrk nginx-light lighttpd strace'
+    apache2-utils wrk nginx lighttpd strace'
 bench_gems='puma:~>8.0 unicorn:~>6.1 iodine:~>0.7.50 agoo:~>2.15'
 
 say()
