@@ -30,7 +30,8 @@ module Leat
     def set_traps
       trap("INT") {}
       trap("HUP") {}
-      trap("TERM") { exit!(0) }
+      # It may be meant for the whole process group, while requests still wait for a worker.
+      trap("TERM") {}
     end
 
     def load

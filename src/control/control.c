@@ -214,7 +214,14 @@ void control_free(struct control *control)
     if (!control)
         return;
     loop_unwatch(&control->watch);
-    list_for_each_safe (link, &control->calls)
-        free_call(CONTAINER_OF(link, struct control_call, link));
+    list_for_each_safe (link, &control->calls) {
+        struct control_call *call = CONTAINER_OF(link, struct control_call, link);
+        /* One that is held is closed by the end of the process, which is what its caller waits for. */
+        if (call->answered && call->hold) {
+            loop_unwatch(&call->watch);
+            call->fd = -1;
+        }
+        free_call(call);
+    }
     free(control);
 }

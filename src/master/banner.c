@@ -51,8 +51,12 @@ static void write_pool(const struct pool *pool, struct buf *out)
     uint32_t workers = pool_wanted(pool);
     uint32_t threads = pool->instance.board.shape.threads;
 
-    (void)buf_printf(out, "  pool %s: %u worker%s, %u thread%s each", pool->settings->name, workers,
-                     workers == 1 ? "" : "s", threads, threads == 1 ? "" : "s");
+    if (workers)
+        (void)buf_printf(out, "  pool %s: %u worker%s", pool->settings->name, workers,
+                         workers == 1 ? "" : "s");
+    else
+        (void)buf_printf(out, "  pool %s: workers on demand", pool->settings->name);
+    (void)buf_printf(out, ", %u thread%s each", threads, threads == 1 ? "" : "s");
     if (mold && mold->ruby.path)
         (void)buf_printf(out, ", %s %s", mold->ruby.path, mold->ruby.version);
     if (mold && mold->release)

@@ -4,6 +4,7 @@
 #include "board/audit.h"
 #include "master/commands.h"
 #include "master/fronts.h"
+#include "master/notify.h"
 #include "master/phase.h"
 #include "master/report.h"
 
@@ -38,6 +39,10 @@ void inbox_take(struct master *master, struct master_front *front,
     case FRONT_ACCEPTING:
         front->accepting = front->was_accepting = true;
         phase_check_ready(master);
+        break;
+    case FRONT_POOL_WANTED:
+        if (pool)
+            pool_want(pool);
         break;
     case FRONT_WORKER_LATE:
         if (pool)
@@ -74,6 +79,8 @@ void inbox_pool_state(const struct master_pool *pool, struct front_message *ret_
 
     if (pool_serving(pool->pool) > 0)
         state = FRONT_POOL_UP;
+    else if (pool->pool->state == POOL_DOWN)
+        state = FRONT_POOL_DOWN;
     else if (pool->pool->error[0]) {
         state = FRONT_POOL_CRASHING;
         message.value = (uint32_t)((pool_wait_ms(pool->pool) + 999) / 1000);
@@ -113,6 +120,7 @@ static void on_state(struct pool *pool)
 
     inbox_pool_state(mine, &message);
     fronts_tell_all(mine->master, &message, NULL, 0);
+    notify_settle(mine->master);
 }
 
 static void on_started(struct pool *pool, const char *failure)

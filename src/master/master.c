@@ -12,6 +12,7 @@
 #include "master/listeners.h"
 #include "master/logs.h"
 #include "master/marker.h"
+#include "master/notify.h"
 #include "master/phase.h"
 #include "master/place.h"
 #include "master/signals.h"
@@ -80,6 +81,7 @@ static void init(struct master *master, const struct master_options *options)
                               .log_fd = -1,
                               .access_log_fd = -1,
                               .control_fd = -1,
+                              .notify_fd = -1,
                               .death_pipe = {-1, -1},
                               .pidfile = {.fd = -1}};
     list_init(&master->waiters);
@@ -90,11 +92,6 @@ static void init(struct master *master, const struct master_options *options)
     }
     environment_copy(&master->environment, options->environ_list);
     take_handed(master);
-    master->loops = master->config->loops;
-    if (master->loops > INSTANCE_LOOPS_MAX)
-        master->loops = INSTANCE_LOOPS_MAX;
-    if (master->loops == 0)
-        master->loops = 1;
     fill_standard_descriptors();
     raise_limit(master);
 }
@@ -103,6 +100,7 @@ static int open_system(struct master *master, struct faults *faults)
 {
     int result;
 
+    notify_open(master);
     /* Orphans of ours, workers among them, come to us and not to PID 1. */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     master->loop = loop_new();
@@ -130,7 +128,7 @@ static int take_pidfile(struct master *master, struct faults *faults)
         /* A default place that cannot be written is gone without; a named one was meant. */
         if (config->pid_named)
             return -1;
-        log_warn("no PID file: %s", faults->items[faults->size - 1].reason);
+        log_debug("no PID file: %s", faults->items[faults->size - 1].reason);
         faults_done(faults);
         return 0;
     case PIDFILE_STALE:
@@ -162,6 +160,18 @@ static int find_account(struct master *master, struct faults *faults)
     return 0;
 }
 
+/* The bells of all fronts' loops travel to a mold in one message. */
+static void choose_loops(struct master *master)
+{
+    uint32_t wanted = master->config->loops;
+
+    master->loops = wanted ? wanted : 1;
+    if (master->loops <= INSTANCE_LOOPS_MAX)
+        return;
+    master->loops = INSTANCE_LOOPS_MAX;
+    log_warn("loops: %u are more than fit; %u are used", wanted, master->loops);
+}
+
 static int open_logs(struct master *master, struct faults *faults)
 {
     if (logs_open(master, faults) != 0)
@@ -169,6 +179,7 @@ static int open_logs(struct master *master, struct faults *faults)
     if (master->config->daemonize)
         daemon_leave_terminal(master->log_fd);
     log_to(master->log_fd);
+    choose_loops(master);
     return 0;
 }
 
@@ -297,6 +308,7 @@ static void close_all(struct master *master)
     timer_stop(&master->tick);
     timer_stop(&master->front_timer);
     timer_stop(&master->stop_timer);
+    notify_close(master);
     place_close(master);
     listeners_close(master);
     pidfile_give(&master->pidfile);
@@ -321,6 +333,7 @@ static void run(struct master *master)
 
     if (open_all(master, &faults) == 0) {
         marker_start(master);
+        notify_start_watchdog(master);
         loop_run(master->loop);
     } else {
         master->exit_status = 1;

@@ -8,6 +8,7 @@
 #include "master/daemon.h"
 #include "master/fronts.h"
 #include "master/listeners.h"
+#include "master/notify.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,6 +82,7 @@ static uint64_t count_requests(const struct master *master)
 
 static void kill_all(struct master *master)
 {
+    notify_stopping(master);
     master->at_once = true;
     master->phase = MASTER_RETIRING;
     fronts_kill(master);
@@ -145,6 +147,9 @@ void phase_stop(struct master *master)
     log_info("stop: requests under way are finished first (at most %.1f s)",
              (double)master->config->timeouts.drain_ms / 1000);
     master->phase = MASTER_DELAY;
+    notify_stopping(master);
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        pool_drain(master->pools[i].pool);
     if (master->config->timeouts.drain_delay_ms)
         wait_at_most(master, master->config->timeouts.drain_delay_ms);
     else
@@ -213,6 +218,7 @@ static void become_ready(struct master *master)
     if (!master->config->quiet)
         banner_write(master, seconds, &text);
     daemon_tell(&master->outcome_pipe, true, buf_span(&text));
+    notify_ready(master);
     buf_done(&text);
 }
 
@@ -249,8 +255,10 @@ bool phase_is_ready(const struct master *master)
 {
     if (master->phase != MASTER_RUNNING || !fronts_accept(master))
         return false;
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        if (pool_serving(master->pools[i].pool) == 0)
+    for (uint32_t i = 0; i < master->pool_size; i++) {
+        const struct pool *pool = master->pools[i].pool;
+        if (pool_serving(pool) == 0 && pool->state != POOL_DOWN)
             return false;
+    }
     return true;
 }

@@ -177,13 +177,13 @@ static const struct snapshot_listener *fill_listeners(const struct master *maste
     return listeners;
 }
 
-/* Streams are counted by front, not by pool: with one pool they are its. */
-static uint64_t count_streams(const struct master *master)
+static uint64_t count_streams(const struct master *master, uint32_t pool)
 {
     uint64_t count = 0;
 
-    for (unsigned i = 0; i < BOARD_FRONTS; i++)
-        count += atomic_load_explicit(&master->counters->gauges[i].streams, memory_order_relaxed);
+    for (unsigned i = 0; i < BOARD_FRONTS && pool < FRONT_COUNTED_POOLS; i++)
+        count +=
+            atomic_load_explicit(&master->counters->gauges[i].streams[pool], memory_order_relaxed);
     return count;
 }
 
@@ -205,10 +205,10 @@ int report_write(const struct master *master, bool json, struct buf *out)
     int result;
 
     fill_counters(master, &snapshot);
-    for (uint32_t i = 0; i < master->pool_size; i++)
+    for (uint32_t i = 0; i < master->pool_size; i++) {
         fill_pool(master, i, &arena, &pools[i]);
-    if (master->pool_size)
-        pools[0].streams = count_streams(master);
+        pools[i].streams = count_streams(master, i);
+    }
     result = json ? snapshot_json(&snapshot, out) : snapshot_text(&snapshot, out);
     arena_done(&arena);
     return result;

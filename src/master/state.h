@@ -130,6 +130,13 @@ struct master {
     pid_t handed_pid;
     int handed_control;
 
+    int notify_fd; /* to the service manager, or -1 */
+    struct address notify_address;
+    struct timer notify_timer; /* its watchdog's next sign of life */
+    uint64_t notify_period_ms; /* 0 = it wants none */
+    bool notified_restart;     /* it was told that a restart is under way */
+    bool notified_stop;
+
     struct timer tick; /* restart.txt, idle pages */
     uint64_t ticked_requests;
     bool is_tidy; /* nothing came since the boards were tidied */

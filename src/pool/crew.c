@@ -237,6 +237,9 @@ static void count_end(struct pool *pool, struct worker *worker, uint32_t index, 
     /* One that we killed because it did not become ready in time has not ended as it should. */
     if (worker->ready_ms == 0 && reason == EXIT_TIMEOUT)
         asked = false;
+    /* The signal that stops the server may have come to its workers, too. */
+    if (pool->draining && reason == EXIT_KILLED && worker->ready_ms && WIFEXITED(wait_status))
+        reason = EXIT_NORMAL;
     pool->exits[reason]++;
     log_end(pool, worker, index, reason, wait_status);
     if (asked)

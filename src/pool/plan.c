@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "board/queue.h"
 #include "pool/crew.h"
 #include "pool/scale.h"
 #include "pool/spawn.h"
@@ -121,6 +122,8 @@ void plan_failed(struct pool *pool, struct mold *mold, const char *reason)
     /* A solo generation is resolved anew for its next try. */
     if (mold->solo)
         mold->state = MOLD_DOWN;
+    if (pool->draining)
+        return;
     memcpy(pool->error, text, sizeof text);
     if (pool->told_start)
         log_error("pool=%s %s; next try in %.1f s", pool->settings->name, text,
@@ -150,6 +153,14 @@ void plan_serves(struct pool *pool, uint32_t generation)
     tell_start(pool, NULL);
 }
 
+/* It is loaded from now on; a solo one has nothing to load. */
+static void begin_life(const struct pool *pool, struct mold *mold)
+{
+    mold->state = mold->solo ? MOLD_LOADED : MOLD_LOADING;
+    mold->deadline_ms = mold->solo ? 0 : clock_ms() + pool->settings->start_timeout_ms;
+    mold->loaded_ms = clock_ms();
+}
+
 /* Starts the process of a generation (a solo one only needs to be prepared). */
 static void start_mold(struct pool *pool, struct mold *mold)
 {
@@ -167,9 +178,7 @@ static void start_mold(struct pool *pool, struct mold *mold)
         plan_failed(pool, mold, reason);
         return;
     }
-    mold->state = mold->solo ? MOLD_LOADED : MOLD_LOADING;
-    mold->deadline_ms = mold->solo ? 0 : clock_ms() + pool->settings->start_timeout_ms;
-    mold->loaded_ms = clock_ms();
+    begin_life(pool, mold);
 }
 
 void plan_mold_ended(struct pool *pool, struct mold *mold, int wait_status)
@@ -186,7 +195,7 @@ void plan_mold_ended(struct pool *pool, struct mold *mold, int wait_status)
     crew_forget_asked(pool, mold->generation);
     plan_soon(pool);
     (void)exit_describe(wait_status, how, sizeof how);
-    if (was == MOLD_LEAVING || pool->stopping) {
+    if (was == MOLD_LEAVING || pool->stopping || pool->draining) {
         if (mold != pool->current && mold != pool->next)
             mold_free(mold);
         return;
@@ -247,6 +256,33 @@ static uint64_t retire_grace_ms(const struct pool *pool)
     return request_ms + timeouts->stream_drain_ms + STREAM_MARGIN_MS;
 }
 
+/* On demand, and nobody has asked. */
+static bool is_down(const struct pool *pool)
+{
+    return pool_wanted(pool) == 0 && pool->current->state == MOLD_DOWN &&
+           crew_count(pool).there == 0;
+}
+
+/* Without processes there is nothing to roll: the first one will come from the release of now. */
+static void renew(struct pool *pool)
+{
+    struct mold *mold = add_mold(pool);
+    struct mold *former = pool->current;
+    struct faults faults = {.size = 0};
+    char reason[1024];
+
+    if (mold_prepare(mold, pool, &faults) == 0) {
+        pool->current = mold;
+        mold_free(former);
+        end_restart(pool, NULL);
+        return;
+    }
+    (void)fault_format(&faults.items[0], reason, sizeof reason);
+    faults_done(&faults);
+    mold_free(mold);
+    end_restart(pool, reason);
+}
+
 /* Loads the next generation and tries one worker of it. */
 static void plan_restart(struct pool *pool)
 {
@@ -254,6 +290,10 @@ static void plan_restart(struct pool *pool)
 
     if (pool->restart_due && !pool->next && !pool->rolling) {
         pool->restart_due = false;
+        if (is_down(pool)) {
+            renew(pool);
+            return;
+        }
         pool->next = add_mold(pool);
         log_info("pool=%s restart: generation %u is loaded", pool->settings->name,
                  pool->next->generation);
@@ -284,6 +324,15 @@ static void plan_roll(struct pool *pool, uint64_t now_ms)
         end_restart(pool, pool->error[0] ? pool->error : "new workers do not become ready");
 }
 
+/* Whether requests wait that no worker will take. */
+static bool has_orphans(const struct pool *pool)
+{
+    struct crew_count count = crew_count(pool);
+
+    return count.serving + count.starting + count.older == 0 &&
+           queue_length(&pool->instance.board) > 0;
+}
+
 /* Starts what is missing. */
 static void plan_crew(struct pool *pool, uint64_t now_ms)
 {
@@ -293,10 +342,11 @@ static void plan_crew(struct pool *pool, uint64_t now_ms)
     /* While old workers remain, one more than wanted may be there. */
     uint32_t allowed = wanted + (count.older > 0);
 
-    if (backoff_wait_ms(&pool->backoff, now_ms) > 0)
+    if (backoff_wait_ms(&pool->backoff, now_ms) > 0 || (pool->draining && !has_orphans(pool)))
         return;
     if (mold->state == MOLD_DOWN) {
-        start_mold(pool, mold);
+        if (wanted > 0 && !pool->draining)
+            start_mold(pool, mold);
         return;
     }
     while (mold->state == MOLD_LOADED && count.starting < pool->max_starts &&
@@ -315,10 +365,12 @@ static enum pool_state find_state(const struct pool *pool)
 {
     uint32_t serving = pool_serving(pool);
 
-    if (pool->stopping)
+    if (pool->stopping || pool->draining)
         return POOL_DRAINING;
     if (pool->next || pool->rolling || pool->restart_due)
         return POOL_RESTARTING;
+    if (serving == 0 && pool_wanted(pool) == 0)
+        return POOL_DOWN;
     if (serving == 0)
         return pool->error[0] ? POOL_CRASHING : POOL_STARTING;
     return pool->error[0] ? POOL_DEGRADED : POOL_UP;
@@ -365,11 +417,12 @@ static void run_plan(struct pool *pool)
     uint64_t now_ms = clock_ms();
     uint64_t due_ms;
 
-    if (!pool->stopping && pool->current) {
+    if (pool->current && !pool->stopping && !pool->draining) {
         plan_restart(pool);
         plan_roll(pool, now_ms);
-        plan_crew(pool, now_ms);
     }
+    if (pool->current && !pool->stopping)
+        plan_crew(pool, now_ms);
     due_ms = earlier(check_molds(pool, now_ms), crew_check(pool, now_ms));
     if (backoff_wait_ms(&pool->backoff, now_ms) > 0 && !pool->stopping)
         due_ms = earlier(due_ms, pool->backoff.until_ms);
@@ -396,6 +449,7 @@ uint32_t pool_wanted(const struct pool *pool)
     struct scale scale = {.min = pool->min,
                           .max = pool->max,
                           .fits = pool->fits,
+                          .demanded = pool->demanded,
                           .adjust = pool->adjust,
                           .entries = pool->instance.board.shape.workers};
 
@@ -407,31 +461,39 @@ uint64_t pool_wait_ms(const struct pool *pool)
     return backoff_wait_ms(&pool->backoff, clock_ms());
 }
 
+static int take_handed(struct pool *pool, struct mold *mold, struct faults *faults)
+{
+    mold->solo = false;
+    mold->pid = pool->options.handed_pid;
+    mold->control = pool->options.handed_control;
+    (void)fd_set_nonblocking(mold->control);
+    if (mold_greet(mold, pool, "mold", UINT32_MAX, mold->control) == 0)
+        return 0;
+    faults_add(faults, NULL, 0, 0, pool->settings->name,
+               "the process that has loaded the application is gone");
+    return -1;
+}
+
 /* The first generation, by a process that has loaded the application already or by a new one. */
 int pool_start(struct pool *pool, struct faults *faults)
 {
     struct mold *mold = add_mold(pool);
+    bool is_wanted = pool_wanted(pool) > 0;
+    int result;
 
     pool->current = mold;
-    if (mold_prepare(mold, pool, faults) != 0)
+    result = mold_prepare(mold, pool, faults);
+    if (result == 0 && pool->options.handed_pid)
+        result = take_handed(pool, mold, faults);
+    else if (result == 0 && is_wanted && !mold->solo)
+        result = mold_exec(mold, pool, "mold", UINT32_MAX, &mold->pid, &mold->control, faults);
+    if (result != 0)
         return -1;
-    if (pool->options.handed_pid) {
-        mold->solo = false;
-        mold->pid = pool->options.handed_pid;
-        mold->control = pool->options.handed_control;
-        (void)fd_set_nonblocking(mold->control);
-        if (mold_greet(mold, pool, "mold", UINT32_MAX, mold->control) != 0) {
-            faults_add(faults, NULL, 0, 0, pool->settings->name,
-                       "the process that has loaded the application is gone");
-            return -1;
-        }
-    } else if (!mold->solo &&
-               mold_exec(mold, pool, "mold", UINT32_MAX, &mold->pid, &mold->control, faults) != 0) {
-        return -1;
-    }
-    mold->state = mold->solo ? MOLD_LOADED : MOLD_LOADING;
-    mold->deadline_ms = mold->solo ? 0 : clock_ms() + pool->settings->start_timeout_ms;
-    mold->loaded_ms = clock_ms();
+    if (is_wanted || mold->pid)
+        begin_life(pool, mold);
+    /* On demand: what can be checked without loading it is right. */
+    if (!is_wanted)
+        tell_start(pool, NULL);
     plan_soon(pool);
     return 0;
 }

@@ -290,6 +290,23 @@ uint32_t pool_restart(struct pool *pool)
     return ++pool->restarts;
 }
 
+void pool_want(struct pool *pool)
+{
+    if (pool->draining)
+        plan_soon(pool);
+    if (pool->demanded || pool_wanted(pool) > 0)
+        return;
+    pool->demanded = true;
+    log_info("pool=%s is started for its first request", pool->settings->name);
+    plan_soon(pool);
+}
+
+void pool_drain(struct pool *pool)
+{
+    pool->draining = true;
+    plan_soon(pool);
+}
+
 void pool_adjust(struct pool *pool, int change)
 {
     uint32_t before = pool_wanted(pool);
@@ -306,13 +323,25 @@ void pool_audited(struct pool *pool, uint32_t worker)
     crew_audited(pool, worker);
 }
 
+/* Who still loads the application hears nothing until it has. */
+static void stop_mold(struct mold *mold)
+{
+    if (mold->state == MOLD_LOADING)
+        (void)spawn_signal(mold->pid, SIGKILL);
+    mold_quit(mold);
+}
+
 void pool_stop(struct pool *pool, uint64_t grace_ms)
 {
     pool->stopping = true;
     list_for_each (link, &pool->molds)
-        mold_quit(CONTAINER_OF(link, struct mold, link));
-    for (uint32_t i = 0; i < pool->instance.board.shape.workers; i++)
-        crew_retire(pool, i, EXIT_NORMAL, grace_ms);
+        stop_mold(CONTAINER_OF(link, struct mold, link));
+    for (uint32_t i = 0; i < pool->instance.board.shape.workers; i++) {
+        if (pool->workers[i].state == WORKER_STARTING)
+            crew_kill(pool, i);
+        else
+            crew_retire(pool, i, EXIT_NORMAL, grace_ms);
+    }
     plan_soon(pool);
 }
 

@@ -84,6 +84,8 @@ struct pool {
     uint64_t oom_kills; /* of the machine, at the last look */
     enum pool_state state;
     bool told_start; /* on_started was called */
+    bool demanded;   /* min 0: requests have come */
+    bool draining;   /* no restart and no new mold; workers only for requests that wait */
     bool stopping;
     bool told_empty;
     bool told_serving;  /* what on_state last told */
@@ -117,6 +119,14 @@ void pool_read_reports(struct pool *pool);
 
 /* Asks for a rolling restart; the ticket whose on_restarted will tell. */
 uint32_t pool_restart(struct pool *pool);
+
+/* A front has requests that nobody takes: starts a pool that waited for its first one. */
+void pool_want(struct pool *pool);
+
+/* The server is being stopped and its requests are finished first. The same signal may have come to the
+ * pool's processes: their end is no trouble from now on, and they are put back only while requests wait
+ * that nobody else serves. */
+void pool_drain(struct pool *pool);
 
 /* Wants one worker more (+1) or less (-1). */
 void pool_adjust(struct pool *pool, int change);

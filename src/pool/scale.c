@@ -10,7 +10,8 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 
 uint32_t scale_wanted(const struct scale *scale)
 {
-    int64_t base = clamp(scale->min, 1, scale->fits);
+    int64_t least = scale->min || scale->demanded;
+    int64_t base = clamp(scale->min, least, scale->fits);
 
-    return (uint32_t)clamp(base + scale->adjust, 1, scale->entries / 2);
+    return (uint32_t)clamp(base + scale->adjust, least, scale->entries / 2);
 }

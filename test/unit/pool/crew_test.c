@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "pool/crew.c"
+
+#include "pool_world.h"
+
+static int64_t index_of(const struct world *world, pid_t pid)
+{
+    for (uint32_t i = 0; i < world->pool->instance.board.shape.workers; i++)
+        if (world->pool->workers[i].pid == pid)
+            return i;
+    return -1;
+}
+
+static uint32_t life_of(const struct world *world, int64_t index)
+{
+    return atomic_load(&world->pool->instance.board.workers[index].life);
+}
+
+static void a_worker_is_counted_by_what_it_is_and_by_its_generation(void **state)
+{
+    struct world world;
+    struct crew_count count;
+
+    (void)state;
+    world_open(&world, 2, 2);
+    world_start(&world);
+    (void)pool_restart(world.pool);
+    world_run(&world);
+    world_say_loaded(&world, 2);
+    count = crew_count(world.pool);
+    assert_int_equal(count.serving, 2);
+    assert_int_equal(count.trial, 1);
+    assert_int_equal(count.older, 0);
+    assert_int_equal(count.there, 3);
+    world_serve(&world);
+    count = crew_count(world.pool);
+    assert_int_equal(count.serving, 1);
+    assert_int_equal(count.older, 1);
+    assert_int_equal(count.starting, 1);
+    /* And the old one that is leaving. */
+    assert_int_equal(count.there, 4);
+    world_close(&world);
+}
+
+static void a_worker_may_take_requests_only_when_it_has_said_ready(void **state)
+{
+    struct world world;
+    int64_t index;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world.settings.preload = CONFIG_PRELOAD_TRUE;
+    world_start(&world);
+    index = index_of(&world, 500);
+    assert_int_equal(life_of(&world, index), BOARD_ALIVE);
+    world_end(&world, 500, WORLD_CRASHED);
+    world_fork(&world);
+    index = index_of(&world, 501);
+    assert_int_equal(life_of(&world, index), BOARD_STARTING);
+    assert_int_equal(atomic_load(&world.pool->instance.board.workers[index].pid), 501);
+    /* Somebody else's word counts for nothing. */
+    world_say(&world, "ready\nindex=0\npid=999\n");
+    assert_int_equal(life_of(&world, index), BOARD_STARTING);
+    world_close(&world);
+}
+
+static void a_process_that_ends_before_it_is_known_as_a_worker_is_not_waited_for(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    world_end(&world, 500, WORLD_KILLED);
+    assert_non_null(world_find(&world, WORKER_ASKED));
+    assert_false(pool_child_ended(world.pool, 501, WORLD_CRASHED));
+    world_fork(&world);
+    assert_int_equal(index_of(&world, 501), -1);
+    assert_int_equal(world.pool->exits[EXIT_CRASH], 1);
+    world_close(&world);
+}
+
+static void a_worker_that_is_not_ready_in_time_is_killed_and_counts_as_timeout(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    world_end(&world, 500, WORLD_KILLED);
+    world_fork(&world);
+    world_wait(&world, 90000);
+    assert_int_equal(played.killed, 501);
+    world_end(&world, 501, WORLD_KILLED);
+    assert_int_equal(world.pool->exits[EXIT_TIMEOUT], 1);
+    assert_non_null(strstr(world.pool->error, "before it was ready"));
+    world_close(&world);
+}
+
+static void a_mold_that_never_forks_is_killed(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    world_end(&world, 500, WORLD_KILLED);
+    world_wait(&world, 90000);
+    assert_int_equal(played.killed, 101);
+    assert_non_null(world_find(&world, WORKER_UNWANTED));
+    world_end(&world, 101, WORLD_KILLED);
+    assert_null(world_find(&world, WORKER_UNWANTED));
+    assert_int_equal(played.execs, 2);
+    world_close(&world);
+}
+
+static void a_retiring_worker_has_its_time_and_is_then_killed(void **state)
+{
+    struct world world;
+    uint32_t index;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    index = (uint32_t)index_of(&world, 500);
+    crew_retire(world.pool, index, EXIT_NORMAL, 2000);
+    assert_int_equal(life_of(&world, index), BOARD_RETIRING);
+    world_wait(&world, 1999);
+    assert_int_equal(played.kills, 0);
+    world_wait(&world, 1);
+    assert_int_equal(played.killed, 500);
+    world_end(&world, 500, WORLD_KILLED);
+    assert_int_equal(world.pool->exits[EXIT_NORMAL], 1);
+    world_close(&world);
+}
+
+static void a_second_retirement_may_shorten_the_time_but_keeps_the_reason(void **state)
+{
+    struct world world;
+    uint32_t index;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    index = (uint32_t)index_of(&world, 500);
+    crew_retire(world.pool, index, EXIT_TIMEOUT, 9000);
+    crew_retire(world.pool, index, EXIT_NORMAL, 1000);
+    world_wait(&world, 1000);
+    assert_int_equal(played.killed, 500);
+    world_end(&world, 500, WORLD_KILLED);
+    assert_int_equal(world.pool->exits[EXIT_TIMEOUT], 1);
+    world_close(&world);
+}
+
+static void a_worker_retired_before_it_was_forked_is_killed_when_it_is(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    world_end(&world, 500, WORLD_KILLED);
+    crew_retire(world.pool, played.asked, EXIT_NORMAL, 1000);
+    world_say(&world, "forked\nindex=0\npid=501\n");
+    assert_int_equal(played.killed, 501);
+    world_close(&world);
+}
+
+static void a_late_worker_goes_when_only_its_late_requests_are_left(void **state)
+{
+    struct world world;
+    struct board_worker *entry;
+    uint32_t index;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    index = (uint32_t)index_of(&world, 500);
+    entry = &world.pool->instance.board.workers[index];
+    atomic_store(&entry->busy, 2);
+    world_queue(&world);
+    pool_worker_late(world.pool, index, 0);
+    world_wait(&world, 50);
+    assert_int_equal(played.kills, 0);
+    atomic_store(&entry->busy, 1);
+    world_wait(&world, 50);
+    assert_int_equal(played.killed, 500);
+    world_end(&world, 500, WORLD_KILLED);
+    assert_int_equal(world.pool->exits[EXIT_TIMEOUT], 1);
+    world_close(&world);
+}
+
+static void a_worker_that_wrote_garbage_is_killed_as_a_crash(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    pool_worker_broken(world.pool, (uint32_t)index_of(&world, 500));
+    assert_int_equal(played.killed, 500);
+    world_end(&world, 500, WORLD_KILLED);
+    assert_int_equal(world.pool->exits[EXIT_CRASH], 1);
+    world_close(&world);
+}
+
+static void numbers_that_name_nobody_change_nothing(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    pool_worker_broken(world.pool, 4000);
+    pool_worker_broken(world.pool, 5);
+    pool_worker_late(world.pool, 4000, 0);
+    pool_worker_late(world.pool, 0, 400000);
+    pool_audited(world.pool, 4000);
+    assert_int_equal(played.kills, 0);
+    assert_int_equal(pool_serving(world.pool), 1);
+    world_close(&world);
+}
+
+static void an_entry_is_used_again_only_when_every_front_has_given_back(void **state)
+{
+    struct world world;
+    uint32_t index;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    index = (uint32_t)index_of(&world, 500);
+    assert_true(crew_ended(world.pool, 500, WORLD_CRASHED));
+    assert_int_equal(life_of(&world, index), BOARD_DEAD);
+    assert_int_equal(played.dead, 1);
+    world_run(&world);
+    /* Its successor has another entry. */
+    assert_int_not_equal(played.asked, index);
+    assert_int_equal(world.pool->workers[index].state, WORKER_DEAD);
+    crew_audited(world.pool, index);
+    assert_int_equal(world.pool->workers[index].state, WORKER_EMPTY);
+    world_close(&world);
+}
+
+static void the_oldest_worker_goes_first(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, 1, 3);
+    world_start(&world);
+    played.now_ms += 10;
+    pool_adjust(world.pool, 1);
+    world_run(&world);
+    world_serve(&world);
+    assert_int_equal(crew_find_surplus(world.pool), index_of(&world, 500));
+    assert_int_equal(crew_find_older(world.pool), -1);
+    world_close(&world);
+}
+
+static void a_storm_of_young_deaths_ends_in_pauses(void **state)
+{
+    struct world world;
+    int replaced = 0;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    for (int i = 0; i < 40; i++) {
+        struct worker *worker = world_find(&world, WORKER_SERVING);
+        if (!worker)
+            break;
+        world_end(&world, worker->pid, WORLD_CRASHED);
+        world_serve(&world);
+        replaced++;
+    }
+    assert_in_range(replaced, 9, 12);
+    assert_true(pool_wait_ms(world.pool) > 0);
+    world_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_worker_is_counted_by_what_it_is_and_by_its_generation),
+        cmocka_unit_test(a_worker_may_take_requests_only_when_it_has_said_ready),
+        cmocka_unit_test(a_process_that_ends_before_it_is_known_as_a_worker_is_not_waited_for),
+        cmocka_unit_test(a_worker_that_is_not_ready_in_time_is_killed_and_counts_as_timeout),
+        cmocka_unit_test(a_mold_that_never_forks_is_killed),
+        cmocka_unit_test(a_retiring_worker_has_its_time_and_is_then_killed),
+        cmocka_unit_test(a_second_retirement_may_shorten_the_time_but_keeps_the_reason),
+        cmocka_unit_test(a_worker_retired_before_it_was_forked_is_killed_when_it_is),
+        cmocka_unit_test(a_late_worker_goes_when_only_its_late_requests_are_left),
+        cmocka_unit_test(a_worker_that_wrote_garbage_is_killed_as_a_crash),
+        cmocka_unit_test(numbers_that_name_nobody_change_nothing),
+        cmocka_unit_test(an_entry_is_used_again_only_when_every_front_has_given_back),
+        cmocka_unit_test(the_oldest_worker_goes_first),
+        cmocka_unit_test(a_storm_of_young_deaths_ends_in_pauses),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
