@@ -330,9 +330,11 @@ static void check_upgrade(struct seat *seat, VALUE protocol)
 }
 
 /* The head, if one is staged for it, and the record that ends all answering. */
-static bool put_tunnel(struct seat *seat, bool has_head)
+static bool put_tunnel(struct seat *seat, bool has_head, bool is_chunked)
 {
-    if (has_head && !put_head(seat, PAGE_RAW | page_flags(&seat->head)))
+    uint8_t flags = PAGE_RAW | (is_chunked ? PAGE_CHUNKED : 0);
+
+    if (has_head && !put_head(seat, flags | page_flags(&seat->head)))
         return false;
     if (!get_room(seat, 0))
         return false;
@@ -343,7 +345,7 @@ static bool put_tunnel(struct seat *seat, bool has_head)
 
 /* Takes the connection: a descriptor that the caller owns. Other threads run while the front answers, and
  * one of them may have answered the request meanwhile. */
-static VALUE take_connection(struct seat *seat, bool has_head)
+static VALUE take_connection(struct seat *seat, bool has_head, bool is_chunked)
 {
     int64_t slot = seat->slot;
     uint32_t turn = seat->turn;
@@ -357,7 +359,8 @@ static VALUE take_connection(struct seat *seat, bool has_head)
         rb_raise(client_gone, "the client left");
     if (fd < 0)
         rb_syserr_fail(-fd, "the connection cannot be hijacked");
-    if (!is_held_still(seat, slot, turn) || seat->is_head_put || !put_tunnel(seat, has_head)) {
+    if (!is_held_still(seat, slot, turn) || seat->is_head_put ||
+        !put_tunnel(seat, has_head, is_chunked)) {
         (void)close(fd);
         rb_raise(client_gone, "the client left");
     }
@@ -368,17 +371,17 @@ static VALUE take_connection(struct seat *seat, bool has_head)
 /* Seat#hijack: the connection as it is; whatever the application returns is not sent. */
 static VALUE seat_hijack(VALUE self)
 {
-    return take_connection(seat_get_held(self), false);
+    return take_connection(seat_get_held(self), false, false);
 }
 
-/* Seat#tunnel(protocol): the connection behind the staged head. protocol: the one of a 101 that names
- * none. */
-static VALUE seat_tunnel(VALUE self, VALUE protocol)
+/* Seat#tunnel(protocol, chunked): the connection behind the staged head. protocol: the one of a 101 that
+ * names none; chunked: the caller will frame what it writes. */
+static VALUE seat_tunnel(VALUE self, VALUE protocol, VALUE is_chunked)
 {
     struct seat *seat = seat_get_held(self);
 
     check_upgrade(seat, protocol);
-    return take_connection(seat, true);
+    return take_connection(seat, true, RTEST(is_chunked));
 }
 
 static VALUE seat_is_hijacked(VALUE self)
@@ -450,7 +453,7 @@ void init_reply(VALUE seat_class)
     rb_define_method(seat_class, "pass", seat_pass, 1);
     rb_define_method(seat_class, "file", seat_file, 2);
     rb_define_method(seat_class, "hijack", seat_hijack, 0);
-    rb_define_method(seat_class, "tunnel", seat_tunnel, 1);
+    rb_define_method(seat_class, "tunnel", seat_tunnel, 2);
     rb_define_method(seat_class, "hijacked?", seat_is_hijacked, 0);
     rb_define_method(seat_class, "finish", seat_finish, 1);
     rb_define_method(seat_class, "take_back", seat_take_back, 0);

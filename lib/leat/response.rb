@@ -60,7 +60,7 @@ module Leat
 
       if @flags & Seat::BODYLESS != 0 then @seat.head(nil, false)
       elsif @body.respond_to?(:each) then transmit_each
-      elsif @body.respond_to?(:call) then transmit_call(@body)
+      elsif @body.respond_to?(:call) then open_ended? ? transmit_apart : transmit_call(@body)
       else raise TypeError, "a body must respond to each or call; this one is #{@body.class}"
       end
     end
@@ -177,10 +177,27 @@ module Leat
         raise ArgumentError, "#{@status} is an answer only with a body or a rack.hijack to call"
       end
 
-      io = Streams.open(@seat.tunnel(protocol))
+      io = Streams.open(@seat.tunnel(protocol, @flags & Seat::CHUNKED != 0))
       id = @seat.id
       @seat.finish(false)
       is_apart ? Streams.serve(io, callable, id) : Streams.call(io, callable, id)
+    end
+
+    # Events end when the client has enough of them: they shall not hold a thread of the worker until
+    # then. A body that must be closed belongs to the thread that made it, and one that may read the
+    # request to the slot; to HTTP/1.0 only the front can show that an answer was cut.
+    def open_ended?
+      @flags & (Seat::EVENTS | Seat::LENGTH | Seat::CHUNKED) == Seat::EVENTS && !@must_close &&
+        @seat.tunnel? && @env["CONTENT_LENGTH"].to_i.zero? && @env["SERVER_PROTOCOL"] == "HTTP/1.1"
+    end
+
+    def transmit_apart
+      io = Streams.open(@seat.tunnel(nil, true))
+      stream = Stream.new(Chunks.new(io), @env["rack.input"])
+      id = @seat.id
+      @seat.finish(false)
+      body = @body
+      Streams.serve(io, ->(_) { stream.run(body) }, id)
     end
 
     # The protocol of an answer that names none, of those that the client would take (SPEC).

@@ -11,6 +11,14 @@ module Leat
       @can_read = @can_write = true
     end
 
+    # Gives the stream to a callable and ends it behind what that has written; what it raises leaves the
+    # end out, so that the client sees it.
+    def run(callable)
+      callable.call(self)
+      close
+      @response.finish
+    end
+
     def read(*arguments)
       raise IOError, "not opened for reading" unless @can_read
 
@@ -63,5 +71,24 @@ module Leat
     end
 
     def sync=(value); end
+  end
+
+  # Where the stream of an answer writes that has a connection of its own: chunks (RFC 9112 7.1), one
+  # system call each.
+  class Chunks
+    def initialize(io)
+      @io = io
+    end
+
+    def part(text)
+      @io.write(text.bytesize.to_s(16), "\r\n", text, "\r\n") unless text.empty?
+    end
+
+    def flush; end
+
+    def finish
+      @io.write("0\r\n\r\n")
+      @io.close
+    end
   end
 end

@@ -26,11 +26,12 @@ enum page_record_type {
 };
 
 enum page_record_flag {
-    PAGE_MORE = 1,   /* HEAD: another HEAD record continues it */
-    PAGE_CUT = 2,    /* END: the body ended early (exception, client gone) */
-    PAGE_STREAM = 4, /* HEAD: parts are to be sent at once, with back-pressure */
-    PAGE_CLOSE = 8,  /* HEAD: the application asked for "connection: close" */
-    PAGE_RAW = 16    /* HEAD: TUNNEL follows; the status may be 101 */
+    PAGE_MORE = 1,    /* HEAD: another HEAD record continues it */
+    PAGE_CUT = 2,     /* END: the body ended early (exception, client gone) */
+    PAGE_STREAM = 4,  /* HEAD: parts are to be sent at once, with back-pressure */
+    PAGE_CLOSE = 8,   /* HEAD: the application asked for "connection: close" */
+    PAGE_RAW = 16,    /* HEAD: TUNNEL follows; the status may be 101 */
+    PAGE_CHUNKED = 32 /* HEAD with RAW: the worker frames what it sends in chunks */
 };
 
 /* Start of the (joined) HEAD payload. Each field follows as u16 name size, u16 0, u32 value size, name,

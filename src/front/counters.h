@@ -18,7 +18,8 @@ enum {
 struct front_gauges {
     _Atomic uint64_t open; /* connections */
     _Atomic uint64_t idle;
-    _Atomic uint64_t streams;
+    _Atomic uint64_t streams[FRONT_COUNTED_POOLS];
+    _Atomic uint64_t answers; /* of the streams, those whose end would cut an answer */
 };
 
 /* Upper bounds of a histogram's buckets in microseconds; the last bucket has none. */

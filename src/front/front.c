@@ -111,7 +111,8 @@ static bool open_rack(struct front_loop *loop, uint32_t pool)
                      .abandoned = &counters->abandoned,
                      .reruns = &counters->reruns,
                      .underscores = &options->counters->underscore_dropped,
-                     .streams = &front_gauges(front)->streams},
+                     .streams = front_streams(front, pool),
+                     .answers = &front_gauges(front)->answers},
         .owner = &serve_rack_owner,
         .owner_data = &loop->links[pool],
     };

@@ -150,6 +150,7 @@ struct times {
     uint64_t end_us;    /* last byte written */
 };
 
+    bool raw_chunked;     /* whoever sends through it makes chunks */
 struct exchange {
     struct arena arena;
     struct loop *loop;

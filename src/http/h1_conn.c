@@ -119,7 +119,7 @@ bool h1_conn_is_idle(const struct h1_conn *conn)
 
 bool h1_conn_is_tunnel(const struct h1_conn *conn)
 {
-    return conn->state == H1_TUNNEL;
+    return conn->state == H1_TUNNEL && !conn->work->exchange.response.raw_chunked;
 }
 
 void h1_conn_drain(struct h1_conn *conn, bool answer_once)

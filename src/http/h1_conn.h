@@ -49,7 +49,7 @@ struct h1_conn *h1_conn_open_stream(const struct h1_options *options, struct str
 /* Whether it waits for a request and none has begun (it may be closed to save descriptors). */
 bool h1_conn_is_idle(const struct h1_conn *conn);
 
-/* Whether an application has taken the connection over (101, hijack). */
+/* Whether an application has taken the connection over (101, hijack), so that no answer is under way. */
 bool h1_conn_is_tunnel(const struct h1_conn *conn);
 
 /* Draining: an idle connection closes now (one that never sent a request included), a busy one says

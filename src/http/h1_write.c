@@ -149,14 +149,21 @@ static int64_t known_length(const struct response *response)
     return response->length;
 }
 
+/* A 101 has no body whose length could be told (RFC 9110 8.6). */
+static struct h1_answer_framing raw_framing(const struct response *response)
+{
+    bool has_length = response->status != 101 && !response->raw_chunked;
+
+    return (struct h1_answer_framing){.length = has_length ? response->length : -1,
+                                      .chunked = response->status != 101 && response->raw_chunked};
+}
+
 static struct h1_answer_framing decide_framing(const struct exchange *exchange, bool keep_alive)
 {
     static const struct span close_token = SPAN("close");
     const struct response *response = &exchange->response;
     bool close =
         response->close || fields_has_token(&response->fields, FIELD_ID_CONNECTION, close_token);
-    const struct h1_answer_framing raw = {.length =
-                                              response->status == 101 ? -1 : response->length};
     const struct h1_answer answer = {
         .status = response->status,
         .minor = exchange->request.minor,
@@ -166,7 +173,7 @@ static struct h1_answer_framing decide_framing(const struct exchange *exchange, 
         .keep_alive = keep_alive && !close,
     };
 
-    return response->raw ? raw : h1_framing_answer(&answer);
+    return response->raw ? raw_framing(response) : h1_framing_answer(&answer);
 }
 
 int h1_writer_head(struct h1_writer *writer, const struct exchange *exchange, bool keep_alive)

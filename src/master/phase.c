@@ -70,6 +70,8 @@ static uint64_t count_requests(const struct master *master)
 {
     uint64_t count = 0;
 
+    for (unsigned i = 0; i < BOARD_FRONTS; i++)
+        count += atomic_load_explicit(&master->counters->gauges[i].answers, memory_order_relaxed);
     for (uint32_t i = 0; i < master->pool_size; i++) {
         const struct board *board = master->front_pools[i].board;
         for (uint32_t slot = 0; slot < board->shape.slots; slot++) {

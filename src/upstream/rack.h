@@ -37,6 +37,7 @@ struct rack_owner {
 struct rack_counters {
     _Atomic uint64_t *shed, *expired, *abandoned, *reruns, *underscores;
     _Atomic uint64_t *streams; /* a gauge */
+    _Atomic uint64_t *answers; /* a gauge: streams without a slot that are answers all the same */
 };
 
 struct rack_options {

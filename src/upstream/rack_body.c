@@ -177,6 +177,7 @@ static bool start_answer(struct rack_job *job, struct span payload, uint8_t flag
     exchange->response.close |= (flags & PAGE_CLOSE) != 0;
     exchange->response.stream = (flags & PAGE_STREAM) != 0;
     exchange->response.raw = (flags & PAGE_RAW) != 0;
+    exchange->response.raw_chunked = (flags & PAGE_CHUNKED) != 0 && exchange->request.minor > 0;
     rack_set_stream(job, exchange->response.stream);
     exchange_head(exchange, head.status, length);
     return true;

@@ -42,18 +42,16 @@ int rack_tunnel_offer(struct rack_job *job, int *ret_fd)
 
 static void uncount(void *object)
 {
-    _Atomic uint64_t *streams = object;
+    _Atomic uint64_t *gauge = object;
 
-    atomic_fetch_sub_explicit(streams, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(gauge, 1, memory_order_relaxed);
 }
 
 /* Until the exchange's memory is reset, which every end of it comes to. */
-static void count(const struct rack *rack, struct exchange *exchange)
+static void count(struct exchange *exchange, _Atomic uint64_t *gauge)
 {
-    _Atomic uint64_t *streams = rack->options.counters.streams;
-
-    if (streams && arena_defer(&exchange->arena, uncount, streams) == 0)
-        rack_count(streams);
+    if (gauge && arena_defer(&exchange->arena, uncount, gauge) == 0)
+        rack_count(gauge);
 }
 
 static void refuse(const struct rack *rack, struct exchange *exchange, int error)
@@ -77,7 +75,9 @@ bool rack_tunnel_take(struct rack_job *job)
     rack_detach(job);
     exchange->handler = &tunnel_handler;
     exchange->handler_data = NULL;
-    count(rack, exchange);
+    count(exchange, rack->options.counters.streams);
+    if (exchange->response.raw_chunked)
+        count(exchange, rack->options.counters.answers);
     error = exchange->conn->tunnel(exchange, fd);
     if (error)
         refuse(rack, exchange, error);

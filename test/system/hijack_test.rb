@@ -62,6 +62,8 @@ class HijackTest < ServerCase
         [200, {"content-type" => "text/event-stream"}, proc { |io| 5.times { |i| io.write("data: #{i} #{Process.clock_gettime(Process::CLOCK_MONOTONIC)}\n\n"); sleep 0.1 }; io.close }]
       when "/endless"
         [200, {"content-type" => "text/event-stream"}, proc { |io| loop { io.write("data: x\n\n"); sleep 0.1 } }]
+      when "/cut-events"
+        [200, {"content-type" => "text/event-stream"}, proc { |io| io.write("data: x\n\n"); raise "half" }]
       when "/env"
         [200, {}, [%w[HTTP_CONNECTION HTTP_UPGRADE rack.protocol rack.hijack?].map { |key| env[key].inspect }.join(" ") + " #{env["rack.hijack"].respond_to?(:call)}"]]
       else [200, {}, [Process.pid.to_s]]
@@ -274,6 +276,23 @@ class HijackTest < ServerCase
       delays = Array.new(5) { now - next_event(socket).split.last.to_f }
       assert_operator delays.sort[2], :<, 0.02, delays.inspect
     end
+  end
+
+  def test_open_ended_answers_hold_no_thread_and_end_as_they_should
+    server = serve
+    open = Array.new(10) { TCPSocket.new("127.0.0.1", server.port).tap { |socket| ask(socket, "/endless") } }
+    open.each { |socket| assert_match(/^transfer-encoding: chunked\r$/, head(socket)) || next_event(socket) }
+    assert_equal "200", get(server, "/").code
+    status = pool(server)
+    assert_equal [0, 10], [status["slots"]["busy"], status["streams"]]
+    open.each(&:close)
+    eventually(2) { streams(server).zero? }
+    whole = raw(server, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n").first
+    assert whole.complete
+    assert_equal 5, whole.body.scan("data:").size
+    cut = raw(server, "GET /cut-events HTTP/1.1\r\nHost: a\r\n\r\n").first
+    assert_equal ["data: x\n\n", false], [cut.body, cut.complete]
+    assert_match(/RuntimeError: half/, server.output)
   end
 
   def test_streams_outlive_a_rolling_restart_in_their_old_worker
