@@ -83,8 +83,6 @@ static inline struct front_gauges *front_gauges(const struct front *front)
     return &front->options->counters->gauges[front->options->entry];
 }
 
-/* The counters of a pool; the last ones stand for pools beyond the counted. */
-static inline struct front_pool_counters *front_pool_counters(const struct front *front,
 /* The gauge of a pool's streams. */
 static inline _Atomic uint64_t *front_streams(const struct front *front, uint32_t pool)
 {
@@ -92,6 +90,8 @@ static inline _Atomic uint64_t *front_streams(const struct front *front, uint32_
                 ->streams[pool < FRONT_COUNTED_POOLS ? pool : FRONT_COUNTED_POOLS - 1];
 }
 
+/* The counters of a pool; the last ones stand for pools beyond the counted. */
+static inline struct front_pool_counters *front_pool_counters(const struct front *front,
                                                               uint32_t pool)
 {
     struct front_counters *counters = front->options->counters;

@@ -131,6 +131,7 @@ struct response {
     bool stream;          /* parts are sent as they come */
     bool close;           /* the connection ends after this response */
     bool raw;             /* what follows the head is not framed: the connection becomes a tunnel */
+    bool raw_chunked;     /* whoever sends through it makes chunks */
     bool no_body;         /* HEAD or a status without body: pieces are dropped */
     bool ended;           /* exchange_end was called */
     bool cut;             /* it ended early: the client must see that */
@@ -150,7 +151,6 @@ struct times {
     uint64_t end_us;    /* last byte written */
 };
 
-    bool raw_chunked;     /* whoever sends through it makes chunks */
 struct exchange {
     struct arena arena;
     struct loop *loop;
