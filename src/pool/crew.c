@@ -15,8 +15,10 @@
 #include <sys/wait.h>
 
 enum {
-    LATE_LOOK_MS = 50,   /* how often a late worker's other requests are looked at */
-    LATE_GRACE_MS = 2000 /* and how long they are waited for */
+    LATE_LOOK_MS = 50,    /* how often a late worker's other requests are looked at */
+    LATE_GRACE_MS = 2000, /* and how long they are waited for */
+    FORK_MS =
+        5000 /* Ruby itself tries a fork that fails again and again: after so long we say so */
 };
 
 static uint32_t size(const struct pool *pool)
@@ -72,6 +74,18 @@ static bool start_solo(struct pool *pool, struct mold *mold, uint32_t index)
     return false;
 }
 
+static uint64_t start_deadline_ms(const struct pool *pool, const struct worker *worker)
+{
+    return worker->since_ms + pool->settings->start_timeout_ms;
+}
+
+static uint64_t fork_deadline_ms(const struct pool *pool, const struct worker *worker)
+{
+    uint64_t limit_ms = pool->settings->start_timeout_ms;
+
+    return worker->since_ms + (limit_ms < FORK_MS ? limit_ms : FORK_MS);
+}
+
 bool crew_ask(struct pool *pool, struct mold *mold)
 {
     int64_t index = find_empty(pool);
@@ -83,7 +97,7 @@ bool crew_ask(struct pool *pool, struct mold *mold)
     worker = &pool->workers[index];
     *worker = (struct worker){.generation = mold->generation, .control = -1, .why = EXIT_NONE};
     worker->since_ms = clock_ms();
-    worker->deadline_ms = worker->since_ms + pool->settings->start_timeout_ms;
+    worker->deadline_ms = fork_deadline_ms(pool, worker);
     (void)worker_step(worker, WORKER_ASK);
     if (mold->solo)
         return start_solo(pool, mold, (uint32_t)index);
@@ -117,6 +131,8 @@ void crew_forked(struct pool *pool, uint32_t index, pid_t pid)
         return;
     }
     worker->pid = pid;
+    if (worker->state == WORKER_STARTING)
+        worker->deadline_ms = start_deadline_ms(pool, worker);
     instance_begin(&pool->instance, index, pid, worker->generation);
     if (take_lost(pool, pid, &status))
         (void)crew_ended(pool, pid, status);
@@ -304,10 +320,23 @@ static void kill_hung_mold(struct pool *pool, const struct worker *worker)
         (void)spawn_signal(mold->pid, SIGKILL);
 }
 
+/* No process yet, but its time is not over either. */
+static void say_no_fork(struct pool *pool, struct worker *worker)
+{
+    (void)snprintf(pool->error, sizeof pool->error,
+                   "cannot start a worker: the mold does not get a process for it");
+    log_error("pool=%s %s; it goes on trying", pool->settings->name, pool->error);
+    worker->deadline_ms = start_deadline_ms(pool, worker);
+}
+
 static void expire(struct pool *pool, uint32_t index)
 {
     struct worker *worker = &pool->workers[index];
 
+    if (worker->state == WORKER_ASKED && clock_ms() < start_deadline_ms(pool, worker)) {
+        say_no_fork(pool, worker);
+        return;
+    }
     if (worker->state == WORKER_STARTING || worker->state == WORKER_ASKED) {
         log_error("pool=%s worker %d was not ready within start_timeout (%.0f s); it is killed",
                   pool->settings->name, (int)worker->pid,

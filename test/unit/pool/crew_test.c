@@ -104,6 +104,24 @@ static void a_worker_that_is_not_ready_in_time_is_killed_and_counts_as_timeout(v
     world_close(&world);
 }
 
+static void a_fork_that_takes_long_is_said_but_waited_for(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, 2, 2);
+    world_start(&world);
+    world_end(&world, 500, WORLD_KILLED);
+    world_wait(&world, 5000);
+    assert_int_equal(world.pool->state, POOL_DEGRADED);
+    assert_non_null(strstr(world.pool->error, "cannot start a worker"));
+    assert_int_equal(played.kills, 0);
+    world_serve(&world);
+    assert_int_equal(world.pool->state, POOL_UP);
+    assert_string_equal(world.pool->error, "");
+    world_close(&world);
+}
+
 static void a_mold_that_never_forks_is_killed(void **state)
 {
     struct world world;
@@ -293,6 +311,7 @@ int main(void)
         cmocka_unit_test(a_worker_may_take_requests_only_when_it_has_said_ready),
         cmocka_unit_test(a_process_that_ends_before_it_is_known_as_a_worker_is_not_waited_for),
         cmocka_unit_test(a_worker_that_is_not_ready_in_time_is_killed_and_counts_as_timeout),
+        cmocka_unit_test(a_fork_that_takes_long_is_said_but_waited_for),
         cmocka_unit_test(a_mold_that_never_forks_is_killed),
         cmocka_unit_test(a_retiring_worker_has_its_time_and_is_then_killed),
         cmocka_unit_test(a_second_retirement_may_shorten_the_time_but_keeps_the_reason),
