@@ -10,7 +10,7 @@ CC = gcc
 RAGEL = ragel
 
 # Libraries of the server, by their pkg-config names.
-PACKAGES = yaml-0.1
+PACKAGES = yaml-0.1 libbrotlienc libzstd zlib
 
 # Without -j on the command line all processors are used.
 ifeq ($(MAKELEVEL),0)
@@ -99,7 +99,7 @@ $$($(1)_DIR)/libleat.a: $$(filter-out %/cli/main.o,$$($(1)_OBJECTS))
 $$($(1)_DIR)/unit/%_test: test/unit/%_test.c Makefile $$($(1)_DIR)/libleat.a | $$(GENERATED)
 	@mkdir -p $$(@D)
 	$$(call quiet,cc)$$(CC) $$(BASE_CFLAGS) $$(GENERATED_WARNINGS) $$($(1)_CFLAGS) -MF $$@.d $$(BASE_LDFLAGS) \
-		$$($(1)_LDFLAGS) -Wl,-z,muldefs -o $$@ $$< $$($(1)_DIR)/libleat.a -lcmocka $$(LIBS)
+		$$($(1)_LDFLAGS) -Wl,-z,muldefs -o $$@ $$< $$($(1)_DIR)/libleat.a -lcmocka -lbrotlidec $$(LIBS)
 
 # Fuzz targets with a main of ours that replays files and changes them: no other compiler needed.
 $$($(1)_DIR)/fuzz/%: test/fuzz/%.c test/fuzz/replay.c Makefile $$($(1)_DIR)/libleat.a | $$(GENERATED)

@@ -185,6 +185,50 @@ static void bind_variables(struct bind *bind, const struct value *value)
     }
 }
 
+/* With a slash at both ends, so that no other name begins with it. */
+static const char *read_prefix(const struct bind *bind, struct span text)
+{
+    bool has_end = text.size && text.data[text.size - 1] == '/';
+
+    if (!text.size || text.data[0] != '/' || text.size == 1)
+        return NULL;
+    return keep_printf(bind->types.arena, "%.*s%s", SPAN_ARG(text), has_end ? "" : "/");
+}
+
+static void bind_prefix(struct bind *bind, struct config_site *site, const struct yaml *key,
+                        const struct yaml *folder, const char *path)
+{
+    const char *prefix = read_prefix(bind, key->text);
+
+    if (!prefix) {
+        complain(bind, key, path, "expected a path that begins with / and names a folder");
+        return;
+    }
+    if (folder->kind != YAML_TEXT || yaml_is_empty(folder)) {
+        complain(bind, folder, path, "expected a folder");
+        return;
+    }
+    site->internal = keep_grow(bind->types.arena, site->internal, site->internal_size,
+                               sizeof(site->internal[0]));
+    site->internal[site->internal_size++] =
+        (struct config_prefix){prefix, type_path(&bind->types, folder->text)};
+}
+
+static void bind_prefixes(struct bind *bind, const struct value *value)
+{
+    struct config_site *site = CONTAINER_OF(value->member, struct config_site, internal);
+    const struct yaml *map = value->node;
+
+    if (map->kind != YAML_MAP) {
+        complain_of_type(bind, value);
+        return;
+    }
+    note(bind, value);
+    for (size_t i = 0; i < map->size; i++)
+        bind_prefix(bind, site, map->keys[i], map->items[i],
+                    child_path(bind, value->path, map->keys[i]->text));
+}
+
 static void bind_listener(struct bind *bind, const struct yaml *node, const char *path)
 {
     struct config_listener like = {0};
@@ -368,6 +412,7 @@ static void (*const binders[])(struct bind *bind, const struct value *value) = {
     [TYPE_QUEUE] = bind_queue,
     [TYPE_SITE_LIMITS] = bind_site_limits,
     [TYPE_VARIABLES] = bind_variables,
+    [TYPE_PREFIXES] = bind_prefixes,
     [TYPE_POOL_DEFAULTS] = bind_pool_defaults,
     [TYPE_POOLS] = bind_pools,
     [TYPE_SITES] = bind_sites,

@@ -102,6 +102,8 @@ static void complete_site(struct bind *bind, struct config_site *site, uint32_t 
     if (!site->root && site->pool && !is_given(bind->config, bind_site_key(bind, index, "root")))
         site->root = keep_printf(bind->types.arena, "%s/public", site->pool->app);
     complete_limits(bind, site, index);
+    if (!bind->has_sites || !is_given(bind->config, bind_site_key(bind, index, "compress")))
+        site->compress = bind->config->compress;
 }
 
 /* A pool that nobody named and no site uses was only imagined, too. */

@@ -82,6 +82,12 @@ struct config_pool {
     uint32_t umask; /* CONFIG_AUTO = unchanged */
 };
 
+/* Files below folder that the application names as prefix + name. */
+struct config_prefix {
+    const char *prefix; /* begins and ends with '/' */
+    const char *folder;
+};
+
 struct config_site {
     struct config_strings hosts; /* lower case; "*.x" is a wildcard; none = every host */
     const char *root;            /* static files, or NULL */
@@ -90,6 +96,10 @@ struct config_site {
     struct config_limits limits; /* body counts here, the rest is the server's */
     struct config_strings links;
     struct config_strings serve; /* extensions sent although their type is refused: ".rb" */
+    struct config_prefix *internal;
+    uint32_t internal_size;
+    bool compress;
+    bool page_cache_query;
 };
 
 /* One loaded configuration. */
@@ -119,6 +129,7 @@ struct config {
     struct config_timeouts timeouts;
     bool pass_underscore;
     const char *pulse;
+    bool compress; /* each site has its own copy */
     uint64_t memory_total;
     struct config_pool **pools;
     uint32_t pool_size;

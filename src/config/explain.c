@@ -133,6 +133,16 @@ static void put_pool(struct part *server, const struct config_pool *pool)
     put_variables(&part, pool);
 }
 
+static void put_prefixes(struct part *part, const struct config_site *site)
+{
+    struct arena *arena = &part->config->arena;
+    const char *noted = keep_printf(arena, "%sinternal", part->noted);
+
+    for (uint32_t i = 0; i < site->internal_size; i++)
+        put_line(part, keep_printf(arena, "%sinternal.%s", part->shown, site->internal[i].prefix),
+                 noted, site->internal[i].folder);
+}
+
 static void put_site(struct part *server, const struct config_site *site, uint32_t index)
 {
     struct arena *arena = &server->config->arena;
@@ -147,6 +157,7 @@ static void put_site(struct part *server, const struct config_site *site, uint32
     put_line(&part, keep_printf(arena, "%spool", part.shown),
              keep_printf(arena, "%spool", part.noted), site->pool ? site->pool->name : "off");
     put_inside(&part, SECTION_SITE_LIMITS, "limits", &site->limits);
+    put_prefixes(&part, site);
 }
 
 void explain_edition(struct config *config, struct buf *out)

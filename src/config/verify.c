@@ -199,6 +199,16 @@ static void verify_site(const struct bind *bind, uint32_t index)
         COMPLAIN(bind, key, "there is no folder %s", site->root);
 }
 
+static void verify_internal(const struct bind *bind, uint32_t index)
+{
+    const struct config_site *site = &bind->config->sites[index];
+
+    for (uint32_t i = 0; i < site->internal_size; i++)
+        if (!is_folder(site->internal[i].folder))
+            COMPLAIN(bind, bind_site_key(bind, index, "internal"), "%s: there is no folder %s",
+                     site->internal[i].prefix, site->internal[i].folder);
+}
+
 void verify_edition(const struct bind *bind)
 {
     const struct config *config = bind->config;
@@ -210,6 +220,8 @@ void verify_edition(const struct bind *bind)
     verify_listeners(bind);
     for (uint32_t i = 0; i < config->pool_size; i++)
         verify_pool(bind, config->pools[i]);
-    for (uint32_t i = 0; i < config->site_size; i++)
+    for (uint32_t i = 0; i < config->site_size; i++) {
         verify_site(bind, i);
+        verify_internal(bind, i);
+    }
 }

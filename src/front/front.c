@@ -191,6 +191,7 @@ static void free_loop(struct front_loop *loop)
     post_free(loop->post);
     error_pages_free(loop->pages);
     static_cache_free(loop->cache);
+    encoder_store_done(&loop->encoders);
     loop_free(loop->loop);
     free(loop->racks);
     free(loop->links);

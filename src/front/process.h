@@ -7,6 +7,7 @@
 #pragma once
 
 #include "front/access_log.h"
+#include "front/encoder.h"
 #include "front/error_page.h"
 #include "front/front.h"
 #include "front/message.h"
@@ -58,6 +59,7 @@ struct front_loop {
     struct rack **racks;     /* [pool], NULL entries for other kinds */
     struct rack_link *links; /* [pool] */
     struct error_pages *pages;
+    struct encoder_store encoders;
     struct request_ids ids;
     struct h1_options h1;
     struct h1_options admin_h1; /* loop 0 only */

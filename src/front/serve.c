@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/fd.h"
 #include "front/accept.h"
+#include "front/compress.h"
 #include "front/route.h"
 
 #include <limits.h>
@@ -128,6 +129,8 @@ static void start_pool(struct exchange *exchange)
     front_count(&front_pool_counters(loop->front, site->pool)->requests, 1);
     if (atomic_load_explicit(&view->state, memory_order_relaxed) == FRONT_POOL_DOWN)
         want_pool(loop->front, site->pool);
+    if (site->config->compress)
+        compress_start(exchange, &loop->encoders);
     rack_start(loop->racks[site->pool], exchange);
 }
 
@@ -347,6 +350,7 @@ static bool send_file(void *data, struct exchange *exchange, int fd, unsigned st
     bool full = status == 200 && (method == METHOD_GET || method == METHOD_HEAD);
 
     (void)data;
+    exchange->filter = NULL; /* a file goes out as it is, with ranges */
     return static_send_open(exchange, fd, name_of(exchange, fd), status, full);
 }
 

@@ -112,7 +112,15 @@ void exchange_head(struct exchange *exchange, unsigned status, int64_t length)
     response->length = length;
     response->no_body = exchange->request.method == METHOD_HEAD || http_status_has_no_body(status);
     exchange->times.answer_us = loop_now_us(exchange->loop);
+    if (exchange->filter)
+        exchange->filter->head(exchange);
     update(exchange);
+}
+
+void exchange_settle(struct exchange *exchange)
+{
+    if (exchange->filter && exchange->response.status)
+        exchange->filter->settle(exchange);
 }
 
 /* How much of size more bytes may follow; the rest would belong to the next answer in the client's
@@ -187,7 +195,7 @@ static bool append(struct exchange *exchange, struct span bytes)
     return true;
 }
 
-void exchange_write(struct exchange *exchange, struct span bytes)
+void exchange_put(struct exchange *exchange, struct span bytes)
 {
     struct response *response = &exchange->response;
 
@@ -204,8 +212,16 @@ void exchange_write(struct exchange *exchange, struct span bytes)
     update(exchange);
 }
 
-void exchange_write_file(struct exchange *exchange, int fd, bool owns_fd, uint64_t offset,
-                         uint64_t size)
+void exchange_write(struct exchange *exchange, struct span bytes)
+{
+    if (exchange->filter)
+        exchange->filter->write(exchange, bytes);
+    else
+        exchange_put(exchange, bytes);
+}
+
+static void put_file(struct exchange *exchange, int fd, bool owns_fd, uint64_t offset,
+                     uint64_t size)
 {
     struct response *response = &exchange->response;
     struct piece *piece = NULL;
@@ -236,8 +252,19 @@ void exchange_write_file(struct exchange *exchange, int fd, bool owns_fd, uint64
     update(exchange);
 }
 
+void exchange_write_file(struct exchange *exchange, int fd, bool owns_fd, uint64_t offset,
+                         uint64_t size)
+{
+    if (exchange->filter)
+        exchange->filter->write_file(exchange, fd, owns_fd, offset, size);
+    else
+        put_file(exchange, fd, owns_fd, offset, size);
+}
+
 void exchange_flush(struct exchange *exchange)
 {
+    if (exchange->filter && exchange->response.status)
+        exchange->filter->flush(exchange);
     update(exchange);
 }
 
@@ -247,21 +274,28 @@ static bool is_short(const struct response *response)
            response->written < (uint64_t)response->length;
 }
 
-void exchange_end(struct exchange *exchange, bool cut)
+void exchange_finish(struct exchange *exchange, bool cut)
 {
     struct response *response = &exchange->response;
 
     CHECK(!response->ended);
-    if (!response->status) {
-        exchange_refuse(exchange, REFUSAL_BAD_ANSWER);
-        return;
-    }
     if (cut || is_short(response))
         break_off(exchange);
     if (response->cut && exchange->refusal == REFUSAL_NONE)
         exchange->refusal = REFUSAL_ANSWER_CUT;
     response->ended = true;
     update(exchange);
+}
+
+void exchange_end(struct exchange *exchange, bool cut)
+{
+    CHECK(!exchange->response.ended);
+    if (!exchange->response.status)
+        exchange_refuse(exchange, REFUSAL_BAD_ANSWER);
+    else if (exchange->filter)
+        exchange->filter->end(exchange, cut);
+    else
+        exchange_finish(exchange, cut);
 }
 
 /* Without a page there is nothing to send: the connection closes on an ended answer without head. */
@@ -386,14 +420,14 @@ void exchange_abort(struct exchange *exchange, enum refusal refusal)
 
 void exchange_pull(struct exchange *exchange)
 {
-    const struct handler *handler = exchange->handler;
-    struct response *response = &exchange->response;
+    const struct response *response = &exchange->response;
+    const struct filter *filter = exchange->filter;
 
-    if (response->ended || exchange->resuming || !handler || !handler->resume)
-        return;
-    if (!response->status || response->pending >= EXCHANGE_LOW)
+    if (response->ended || exchange->resuming || !response->status ||
+        response->pending >= EXCHANGE_LOW)
         return;
     exchange->resuming = true;
-    handler->resume(exchange);
+    if ((!filter || filter->pull(exchange)) && exchange->handler && exchange->handler->resume)
+        exchange->handler->resume(exchange);
     exchange->resuming = false;
 }

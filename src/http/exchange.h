@@ -49,6 +49,25 @@ struct handler {
     void (*cancel)(struct exchange *exchange);
 };
 
+/* A layer between the handler and the output: while an exchange has one, what the handler gives comes here
+ * instead of to the output, and the filter passes on what it makes of it with exchange_put and
+ * exchange_finish. It steps aside by setting exchange->filter to NULL. Bytes that it keeps count in
+ * response.memory, so that the handler is held back. */
+struct filter {
+    /* exchange_head was called; nothing of it has been sent. */
+    void (*head)(struct exchange *exchange);
+    /* The connection is about to make the head: the last moment to change it. */
+    void (*settle)(struct exchange *exchange);
+    /* As the exchange functions of these names. The handler may be gone after end. */
+    void (*write)(struct exchange *exchange, struct span bytes);
+    void (*write_file)(struct exchange *exchange, int fd, bool owns_fd, uint64_t offset,
+                       uint64_t size);
+    void (*flush)(struct exchange *exchange);
+    void (*end)(struct exchange *exchange, bool cut);
+    /* Output has fallen below EXCHANGE_LOW. Returns whether the handler should be asked for more. */
+    bool (*pull)(struct exchange *exchange);
+};
+
 /* What carries an exchange; called by the exchange functions below. */
 struct conn {
     /* Sends an interim response (1xx) now; HTTP/1.0 clients get none (RFC 9110 15.2). */
@@ -160,6 +179,8 @@ struct exchange {
     void *carrier;                 /* the owner given when its connection was opened */
     const struct handler *handler; /* NULL until routed */
     void *handler_data;
+    const struct filter *filter; /* NULL: what the handler gives is the output */
+    void *filter_data;
     const void *site; /* the front's: which site was found */
     struct request request;
     struct client client;
@@ -204,6 +225,10 @@ void exchange_end(struct exchange *exchange, bool cut);
  * ends. The handler must not touch the exchange afterwards. */
 void exchange_refuse(struct exchange *exchange, enum refusal refusal);
 
+/* Filter: appends to the output, or ends the answer. */
+void exchange_put(struct exchange *exchange, struct span bytes);
+void exchange_finish(struct exchange *exchange, bool cut);
+
 /* Handler: sends an interim response. */
 void exchange_interim(struct exchange *exchange, unsigned status, const struct fields *fields);
 
@@ -212,6 +237,9 @@ static inline bool exchange_is_full(const struct exchange *exchange)
 {
     return exchange->response.memory >= EXCHANGE_HIGH;
 }
+
+/* Connection: before it makes the head of the answer. */
+void exchange_settle(struct exchange *exchange);
 
 /* Connection: count bytes of the first pieces were sent: drops them and closes files. */
 void exchange_consume(struct exchange *exchange, uint64_t count);

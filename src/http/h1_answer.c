@@ -119,6 +119,7 @@ static bool make_head(struct h1_conn *conn)
 
     if (!work->exchange.response.status || work->writer.has_head)
         return true;
+    exchange_settle(&work->exchange);
     if (h1_writer_head(&work->writer, &work->exchange,
                        work->framing.keep_alive && !conn->draining) == 0)
         return true;

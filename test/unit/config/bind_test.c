@@ -30,6 +30,7 @@ static const char everything[] =
     "           drain_delay: 6s, stream_drain: 7s}\n"
     "underscore_fields: pass\n"
     "pulse: /up\n"
+    "compress: off\n"
     "memory_total: 1g\n"
     "pool_defaults: {threads: 9}\n"
     "pools:\n"
@@ -59,7 +60,10 @@ static const char everything[] =
     "  pulse: /pulse\n"
     "  limits: {body: 20m}\n"
     "  links: [/srv/shared]\n"
-    "  serve: [.rb]\n";
+    "  serve: [.rb]\n"
+    "  internal: {/protected: files, /more/: /srv}\n"
+    "  compress: on\n"
+    "  page_cache_query: true\n";
 
 static void open_everything(struct world *world)
 {
@@ -67,6 +71,7 @@ static void open_everything(struct world *world)
     world_write(world, "other.ru", "");
     world_write(world, "the.env", "");
     world_write(world, "pages/", "");
+    world_write(world, "files/", "");
     assert_non_null(world_load(world));
 }
 
@@ -180,6 +185,13 @@ static void the_site_gets_every_value(void **state)
     assert_int_equal(site->limits.target, 1 << 10);
     assert_string_equal(site->links.items[0], "/srv/shared");
     assert_string_equal(site->serve.items[0], ".rb");
+    assert_int_equal(site->internal_size, 2);
+    assert_string_equal(site->internal[0].prefix, "/protected/");
+    assert_string_equal(site->internal[0].folder + strlen(world.folder), "/files");
+    assert_string_equal(site->internal[1].prefix, "/more/");
+    assert_string_equal(site->internal[1].folder, "/srv");
+    assert_true(site->compress);
+    assert_true(site->page_cache_query);
     world_close(&world);
 }
 

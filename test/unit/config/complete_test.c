@@ -137,6 +137,27 @@ static void the_server_s_user_is_the_pool_s_unless_it_has_its_own(void **state)
     world_close(&world);
 }
 
+static void a_site_compresses_as_the_server_does_unless_it_says_otherwise(void **state)
+{
+    struct world world;
+    (void)state;
+
+    world_open_app(&world, "");
+    assert_non_null(world_load(&world));
+    assert_true(world.config->sites[0].compress);
+    assert_false(world.config->sites[0].page_cache_query);
+    world_close(&world);
+    world_open_app(&world, "compress: off\n");
+    assert_non_null(world_load(&world));
+    assert_false(world.config->sites[0].compress);
+    world_close(&world);
+    world_open_app(&world, "compress: off\nsites:\n- host: a\n- {host: b, compress: on}\n");
+    assert_non_null(world_load(&world));
+    assert_false(world.config->sites[0].compress);
+    assert_true(world.config->sites[1].compress);
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +168,7 @@ int main(void)
         cmocka_unit_test(a_rackup_file_on_the_command_line_wins),
         cmocka_unit_test(sites_share_the_pool_unless_they_have_a_root_of_their_own),
         cmocka_unit_test(a_pool_that_no_site_uses_is_a_warning_or_was_only_imagined),
+        cmocka_unit_test(a_site_compresses_as_the_server_does_unless_it_says_otherwise),
         cmocka_unit_test(the_server_s_user_is_the_pool_s_unless_it_has_its_own),
     };
 

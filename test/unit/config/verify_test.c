@@ -30,6 +30,8 @@ static void folders_and_files_must_be_there(void **state)
     expect_fault("app: gone", "leat.yml:1:1: app: there is no folder %s/gone");
     expect_fault("rackup: gone.ru", "leat.yml:1:1: rackup: there is no file %s/gone.ru");
     expect_fault("root: gone", "leat.yml:1:1: root: there is no folder %s/gone");
+    expect_fault("internal: {/x/: gone}",
+                 "leat.yml:1:1: internal: /x/: there is no folder %s/gone");
     expect_fault("env_file: gone",
                  "leat.yml:1:1: env_file: cannot read %s/gone: No such file or directory");
     expect_fault("ruby: /no/ruby",
