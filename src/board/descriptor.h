@@ -34,9 +34,9 @@ struct descriptor_question {
 };
 
 /* One message from front to worker; exactly these 4 bytes, with one descriptor when status is 0 and the
- * question was BODY or HIJACK. */
+ * question was BODY or HIJACK. status is 0 or a positive errno: ESTALE (slot, turn or owner do not match),
+ * EACCES (not that worker), EBADF (no or no regular file), ENOENT (no such body), EINVAL, ENOTSUP (this
+ * connection cannot be hijacked), EMFILE, ENFILE, ENOMEM. */
 struct descriptor_answer {
-    int32_t status; /* 0, or a positive errno: ESTALE (slot, turn or owner do not match), EACCES (not
-                     * that worker), EBADF (no or no regular file), ENOENT (no such body), EINVAL, ENOTSUP
-                     * (no hijack of this connection), EMFILE, ENFILE, ENOMEM */
+    int32_t status;
 };

@@ -52,9 +52,9 @@ struct slot_field {
 enum slot_body { SLOT_BODY_NONE, SLOT_BODY_INLINE, SLOT_BODY_FILE };
 
 enum slot_flag {
-    SLOT_FLAG_HTTPS = 1,  /* rack.url_scheme is https */
-    SLOT_FLAG_HEAD = 2,   /* a HEAD request: no body will be sent */
-    SLOT_FLAG_HTTP10 = 4, /* the client speaks HTTP/1.0 */
+    SLOT_FLAG_HTTPS = 1,   /* rack.url_scheme is https */
+    SLOT_FLAG_HEAD = 2,    /* a HEAD request: no body will be sent */
+    SLOT_FLAG_HTTP10 = 4,  /* the client speaks HTTP/1.0 */
     SLOT_FLAG_UPGRADE = 8, /* the client asked for an upgrade and a tunnel is possible */
     SLOT_FLAG_TUNNEL = 16  /* the connection can be hijacked */
 };

@@ -9,14 +9,10 @@ class HijackTest < ServerCase
   UPGRADE = "Connection: keep-alive, Upgrade\r\nUpgrade: echo"
 
   APP = <<~'RUBY'
-    module Seen
-      @notes = Queue.new
-      def self.<<(note) = @notes << note
-      def self.take = @notes.empty? ? "" : @notes.pop
-      class Body
-        def each; end
-        def close = Seen << "closed"
-      end
+    SEEN = Queue.new
+    BODY = Object.new.tap do |body|
+      body.define_singleton_method(:each) { nil }
+      body.define_singleton_method(:close) { SEEN << "closed" }
     end
 
     ECHO = proc do |io|
@@ -24,19 +20,19 @@ class HijackTest < ServerCase
         io.write(text)
       end
     rescue EOFError
-      Seen << "eof"
+      SEEN << "eof"
       io.write("end")
       io.close
     end
 
     run(proc { |env|
       case env["PATH_INFO"]
-      when "/seen" then [200, {}, [Seen.take]]
+      when "/seen" then [200, {}, [SEEN.empty? ? "" : SEEN.pop]]
       when "/full"
         io = env["rack.hijack"].call
         io.write("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhi")
         io.close
-        [-1, {}, Seen::Body.new]
+        [-1, {}, BODY]
       when "/again"
         io = env["rack.hijack"].call
         same = io.equal?(env["rack.hijack"].call) && io.equal?(env["rack.hijack_io"])
@@ -51,11 +47,11 @@ class HijackTest < ServerCase
         env["rack.hijack"].call
         raise "after the hijack"
       when "/partial"
-        [200, {"content-type" => "text/plain", "rack.hijack" => proc { |io| Thread.new { io.write("raw"); io.close } }}, Seen::Body.new]
+        [200, {"content-type" => "text/plain", "rack.hijack" => proc { |io| Thread.new { io.write("raw"); io.close } }}, BODY]
       when "/echo" then [101, {"upgrade" => "echo"}, ECHO]
       when "/protocol" then [200, {"rack.protocol" => env["rack.protocol"].first}, ECHO]
       when "/other-protocol" then [200, {"rack.protocol" => "none"}, ECHO]
-      when "/hold" then [101, {"upgrade" => "echo"}, proc { |io| io.write("held"); io.read; io.close; Seen << "left" }]
+      when "/hold" then [101, {"upgrade" => "echo"}, proc { |io| io.write("held"); io.read; io.close; SEEN << "left" }]
       when "/source" then [101, {"upgrade" => "echo"}, proc { |io| 160.times { io.write("x" * 65_536) }; io.close }]
       when "/sink" then [101, {"upgrade" => "echo"}, proc { |io| sleep 1; io.write(io.read.bytesize.to_s); io.close }]
       when "/events"
@@ -103,6 +99,9 @@ class HijackTest < ServerCase
   def streams(server) = pool(server)["streams"]
 
   def seen(server) = get(server, "/seen").body
+
+  # A sanitizer's allocator keeps what is freed, and a zone around everything.
+  def inflation = binary.match?(/asan|tsan/) ? 5 : 1
 
   def descriptors(pid) = Dir.children("/proc/#{pid}/fd").size
 
@@ -253,7 +252,7 @@ class HijackTest < ServerCase
     160.times { sink.write("x" * 65_536) }
     sink.close_write
     assert_equal (160 * 65_536).to_s, rest(sink, seconds: 30)
-    assert_operator memory.call - former, :<, 2000
+    assert_operator memory.call - former, :<, 2000 * inflation
     assert_equal 160 * 65_536, rest(source, seconds: 30).bytesize
     [source, sink].each(&:close)
   end
@@ -363,7 +362,7 @@ class HijackTest < ServerCase
     assert_match(/"GET \/full HTTP\/1.1" 200 /, lines.call.grep(/full/).first)
   end
 
-  def test_a_thousand_idle_streams_cost_little_memory_and_no_time
+  def test_hundreds_of_idle_streams_cost_little_memory_and_no_time
     server = serve
     front = processes(server, "front").first
     memory = -> { File.read("/proc/#{front}/smaps_rollup")[/Private_Dirty:\s+(\d+)/, 1].to_i }
@@ -372,9 +371,9 @@ class HijackTest < ServerCase
     former = memory.call
     count = [300, Process.getrlimit(:NOFILE).first / 3].min
     open = Array.new(count) { upgraded(server) }
-    assert_operator (memory.call - former) * 1024 / count, :<, 10_000
+    assert_operator (memory.call - former) * 1024 / count, :<, 10_000 * inflation
     idle = ticks.call
-    sleep 1
+    assert_nil open.first.wait_readable(1)
     assert_operator ticks.call - idle, :<, 5
     (warm + open).each(&:close)
   end

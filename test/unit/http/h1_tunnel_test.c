@@ -105,6 +105,23 @@ static void a_raw_head_goes_first_and_says_that_the_connection_ends(void **state
     assert_int_equal(logged_sent, got.size);
 }
 
+static void a_raw_head_can_announce_chunks_of_the_sender(void **state)
+{
+    (void)state;
+    say("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(run(5));
+    waiting->response.raw = waiting->response.raw_chunked = true;
+    exchange_head(waiting, 200, 5);
+    assert_int_equal(hijack(""), 0);
+    assert_false(h1_conn_is_tunnel(conn));
+    reply("1\r\nx\r\n");
+    fd_close(&application);
+    assert_false(run(5));
+    expect_answers(1, "transfer-encoding: chunked\r\nconnection: close\r\n");
+    assert_int_equal(count("content-length"), 0);
+    assert_int_equal(count("\r\n\r\n1\r\nx\r\n"), 1);
+}
+
 static void a_101_names_its_protocol(void **state)
 {
     (void)state;
@@ -194,6 +211,7 @@ int main(void)
         TEST(a_hijacked_connection_is_the_applications_with_what_was_read),
         TEST(the_log_gets_the_status_that_the_application_wrote),
         TEST(a_raw_head_goes_first_and_says_that_the_connection_ends),
+        TEST(a_raw_head_can_announce_chunks_of_the_sender),
         TEST(a_101_names_its_protocol),
         TEST(a_body_that_was_begun_cannot_become_a_tunnel),
         TEST(a_client_that_leaves_is_the_applications_business),

@@ -116,6 +116,54 @@ static void what_is_not_for_applications_stays_out(void **state)
     world_close();
 }
 
+static int no_tunnel(struct exchange *exchange, int fd)
+{
+    (void)exchange;
+    fd_close(&fd);
+    return -ENOMEM;
+}
+
+/* The flags of a request whose Connection says that, over a carrier with or without tunnels. */
+static uint32_t flags_with(const char *connection, unsigned minor, bool has_tunnel,
+                           bool *ret_is_shown)
+{
+    const struct conn carrier = {.update = world_update, .tunnel = has_tunnel ? no_tunnel : NULL};
+    struct exchange *exchange;
+    uint32_t slot, flags;
+
+    world_open(0, 0);
+    exchange = world_request("GET", "/");
+    exchange->conn = &carrier;
+    exchange->request.minor = minor;
+    world_field(exchange, "Connection", connection);
+    world_field(exchange, "Upgrade", "websocket");
+    slot = fill(exchange);
+    flags = slot_request(&world.board, slot)->flags;
+    *ret_is_shown = span_is(value_of(slot, "upgrade"), "websocket") &&
+                    span_is(value_of(slot, "connection"), connection);
+    assert_true(*ret_is_shown || !value_of(slot, "connection").data);
+    world_end(exchange);
+    world_close();
+    return flags;
+}
+
+static void an_upgrade_is_shown_where_the_connection_can_be_given_away(void **state)
+{
+    bool is_shown;
+    (void)state;
+
+    assert_int_equal(flags_with("keep-alive, Upgrade", 1, true, &is_shown),
+                     SLOT_FLAG_TUNNEL | SLOT_FLAG_UPGRADE);
+    assert_true(is_shown);
+    assert_int_equal(flags_with("keep-alive", 1, true, &is_shown), SLOT_FLAG_TUNNEL);
+    assert_false(is_shown);
+    assert_int_equal(flags_with("upgrade", 0, true, &is_shown),
+                     SLOT_FLAG_TUNNEL | SLOT_FLAG_HTTP10);
+    assert_false(is_shown);
+    assert_int_equal(flags_with("upgrade", 1, false, &is_shown), 0);
+    assert_false(is_shown);
+}
+
 static void underscores_pass_when_configured_unless_a_twin_exists(void **state)
 {
     struct exchange *exchange;
@@ -202,6 +250,7 @@ int main(void)
         cmocka_unit_test(a_slot_says_what_the_request_says),
         cmocka_unit_test(repeated_fields_are_joined_and_cookies_differently),
         cmocka_unit_test(what_is_not_for_applications_stays_out),
+        cmocka_unit_test(an_upgrade_is_shown_where_the_connection_can_be_given_away),
         cmocka_unit_test(underscores_pass_when_configured_unless_a_twin_exists),
         cmocka_unit_test(a_small_body_travels_in_the_slot_with_its_length),
         cmocka_unit_test(a_large_body_stays_in_its_file),
