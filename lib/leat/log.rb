@@ -22,6 +22,12 @@ module Leat
         nil # a log that cannot be written stops nobody
       end
 
+      # The file that output goes to was rotated away: goes on in the new one. For a signal handler, where
+      # no lock may be taken.
+      def reopen_soon(path)
+        Thread.new { reopen(path) } if path
+      end
+
       def warn(text, **pairs)
         line("warn", text, **pairs)
       end
@@ -40,6 +46,19 @@ module Leat
       end
 
       private
+
+      # What the application has pointed elsewhere is left alone.
+      def reopen(path)
+        [STDOUT, STDERR].each do |stream|
+          next unless !stream.closed? && stream.stat.file?
+
+          sync = stream.sync
+          stream.reopen(path, "a")
+          stream.sync = sync
+        end
+      rescue SystemCallError, IOError => error
+        warn("the log cannot be opened anew, the former file is used on: #{error.message}")
+      end
 
       def clean(text)
         text.dup.force_encoding(Encoding::UTF_8).scrub("?").gsub("\n", "\\n").gsub(/[\x00-\x1f\x7f]/, "?")

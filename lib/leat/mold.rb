@@ -29,7 +29,7 @@ module Leat
 
     def set_traps
       trap("INT") {}
-      trap("HUP") {}
+      trap("HUP") { Log.reopen_soon(@hello["log"]) }
       # It may be meant for the whole process group, while requests still wait for a worker.
       trap("TERM") {}
     end

@@ -70,7 +70,7 @@ module Leat
       # A block, not "IGNORE": what the application starts by exec shall not inherit it.
       trap("INT") {}
       %w[HUP USR1 USR2].each do |signal|
-        former = trap(signal) {}
+        former = trap(signal) { Log.reopen_soon(@hello["log"]) if signal == "HUP" }
         trap(signal, former) unless former == "DEFAULT"
       end
     end

@@ -78,6 +78,8 @@ void logs_reopen(struct master *master)
         (void)dup2(master->log_fd, STDERR_FILENO);
     }
     fronts_tell_all(master, &message, fds, fds[1] >= 0 ? 2 : 1);
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        pool_reopen(master->pools[i].pool);
     fd_close(&null);
     log_info("log files reopened");
 }

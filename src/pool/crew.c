@@ -169,6 +169,8 @@ void crew_ready(struct pool *pool, uint32_t index, pid_t pid)
     if (worker->state != WORKER_SERVING)
         return;
     worker->ready_ms = clock_ms();
+    if (worker->since_ms <= pool->reopened_ms)
+        (void)spawn_signal(pid, SIGHUP);
     worker->deadline_ms = 0;
     instance_serve(&pool->instance, index);
     log_info("pool=%s worker %d serves: generation=%u started_in=%.1fs", pool->settings->name,

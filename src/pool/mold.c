@@ -141,6 +141,16 @@ int mold_prepare(struct mold *mold, const struct pool *pool, struct faults *faul
     return prepare_ruby(mold, pool, faults);
 }
 
+/* The file that its standard output and error are, or NULL. A process that was handed over keeps what it
+ * was started with. */
+static const char *find_log(const struct mold *mold, const struct pool *pool)
+{
+    const char *path = pool->settings->log ? pool->settings->log : pool->config->log;
+    bool is_handed = mold->pid != 0 && mold->pid == pool->options.handed_pid;
+
+    return path && *path == '/' && !is_handed ? path : NULL;
+}
+
 static int write_hello(struct buf *buf, const struct mold *mold, const struct pool *pool,
                        const char *role, uint32_t index)
 {
@@ -161,6 +171,8 @@ static int write_hello(struct buf *buf, const struct mold *mold, const struct po
     result |= protocol_add_number(buf, "verbose", pool->config->verbose);
     result |= protocol_add_number(buf, "stream_drain_ms", pool->config->timeouts.stream_drain_ms);
     result |= protocol_add(buf, "preload", span_of(preloads[pool->settings->preload]));
+    if (find_log(mold, pool))
+        result |= protocol_add(buf, "log", span_of(find_log(mold, pool)));
     if (index != UINT32_MAX)
         result |= protocol_add_number(buf, "index", index);
     return result == 0 ? 0 : -ENOMEM;

@@ -46,6 +46,8 @@ static void on_loaded(struct pool *pool, struct mold *mold, const struct protoco
     mold->state = MOLD_LOADED;
     mold->loaded_ms = clock_ms();
     mold->deadline_ms = 0;
+    if (pool->reopened_ms)
+        (void)spawn_signal(mold->pid, SIGHUP);
     mold->preloaded = span_is(protocol_get(message, "preload"), "true");
     (void)protocol_get_number(message, "private_bytes", &mold->private_bytes);
     if (mold == pool->current && pool_serving(pool) > 0) {
@@ -288,6 +290,22 @@ uint32_t pool_restart(struct pool *pool)
     pool->restart_due = true;
     plan_soon(pool);
     return ++pool->restarts;
+}
+
+/* Whoever has not said that it is there yet could not stand the signal, and gets it when it says so. */
+void pool_reopen(struct pool *pool)
+{
+    if (pool->options.log_fd == -1)
+        return;
+    pool->reopened_ms = clock_ms();
+    list_for_each (link, &pool->molds) {
+        struct mold *mold = CONTAINER_OF(link, struct mold, link);
+        if (mold->pid && mold->state == MOLD_LOADED)
+            (void)spawn_signal(mold->pid, SIGHUP);
+    }
+    for (uint32_t i = 0; i < pool->instance.board.shape.workers; i++)
+        if (pool->workers[i].ready_ms && worker_is_there(&pool->workers[i]))
+            (void)spawn_signal(pool->workers[i].pid, SIGHUP);
 }
 
 void pool_want(struct pool *pool)

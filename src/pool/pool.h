@@ -95,6 +95,7 @@ struct pool {
     uint32_t restarts;            /* number of the last one begun */
     bool restart_due;             /* to be begun by the plan */
     char error[POOL_ERROR_BYTES]; /* why the last try failed, "" while all is well */
+    uint64_t reopened_ms;         /* last pool_reopen, 0 = never */
     uint64_t tidy_bytes;          /* memory of the board after the last pool_tidy */
     struct pool_lost lost[POOL_LOST];
     unsigned lost_next;
@@ -119,6 +120,9 @@ void pool_read_reports(struct pool *pool);
 
 /* Asks for a rolling restart; the ticket whose on_restarted will tell. */
 uint32_t pool_restart(struct pool *pool);
+
+/* Log files were opened anew: molds and workers whose output is one of them do the same. */
+void pool_reopen(struct pool *pool);
 
 /* A front has requests that nobody takes: starts a pool that waited for its first one. */
 void pool_want(struct pool *pool);

@@ -275,6 +275,33 @@ class SupervisorTest < ServerCase
     assert_equal "200", get(other, "/").code
   end
 
+  # --- logs
+
+  def test_what_applications_print_follows_a_rotated_log
+    app 'run(proc { |env| puts env["PATH_INFO"]; $stdout.flush; warn "e#{env["PATH_INFO"]}"; [200, {}, [Process.pid.to_s]] })'
+    config "log: log/leat.log\npid: leat.pid\nworkers: 2\n"
+    server = start("-e", "production", wait: false)
+    eventually(30) { get(server, "/1").code == "200" rescue false }
+    eventually { pool(server)["slots"]["total"] == 6 }
+    file = File.join(@dir, "log/leat.log")
+    File.rename(file, "#{file}.1")
+    before = workers(server).sort
+    assert_equal 0, leat("reopen", "-P", "leat.pid").last
+    eventually(10, "both workers write to the new file") do
+      4.times { get(server, "/2") }
+      former = File.size("#{file}.1")
+      8.times { get(server, "/3") }
+      File.read(file).then { |text| text.include?("\n/3\n") && text.include?("e/3") } && File.size("#{file}.1") == former
+    end
+    assert_equal before, workers(server).sort
+    # A worker that comes later writes there, too.
+    workers(server).each { |pid| Process.kill("KILL", pid) }
+    former = File.size("#{file}.1")
+    get(server, "/later")
+    eventually { File.read(file).include?("\n/later\n") }
+    assert_equal former, File.size("#{file}.1")
+  end
+
   # --- places
 
   def test_a_named_pid_file_that_cannot_be_written_fails_before_the_application_loads

@@ -227,6 +227,30 @@ static void memory_that_a_deep_queue_took_is_given_back_when_it_is_empty(void **
     world_close(&world);
 }
 
+static void processes_open_a_rotated_log_anew_as_soon_as_they_can_be_told(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, 2, 2);
+    world_start(&world);
+    pool_reopen(world.pool);
+    /* Their output is the terminal's. */
+    assert_int_equal(played.hangups, 0);
+    world.pool->options.log_fd = 5;
+    world_end(&world, 500, WORLD_KILLED);
+    pool_reopen(world.pool);
+    /* The mold and the worker that serves. */
+    assert_int_equal(played.hangups, 2);
+    world_serve(&world);
+    assert_int_equal(played.hangups, 3);
+    played.now_ms += 10;
+    world_end(&world, 501, WORLD_KILLED);
+    world_serve(&world);
+    assert_int_equal(played.hangups, 3);
+    world_close(&world);
+}
+
 static void every_state_has_its_word(void **state)
 {
     (void)state;
@@ -249,6 +273,7 @@ int main(void)
         cmocka_unit_test(killing_leaves_nobody),
         cmocka_unit_test(a_pool_that_runs_is_not_started_by_a_request),
         cmocka_unit_test(memory_that_a_deep_queue_took_is_given_back_when_it_is_empty),
+        cmocka_unit_test(processes_open_a_rotated_log_anew_as_soon_as_they_can_be_told),
         cmocka_unit_test(every_state_has_its_word),
     };
 

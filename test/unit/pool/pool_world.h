@@ -29,7 +29,7 @@ static struct {
     bool is_broken;   /* preparing fails */
     bool cannot_exec; /* so does exec */
     int ask_result;   /* of asking a mold for a worker */
-    unsigned execs, asks, quits, kills;
+    unsigned execs, asks, quits, kills, hangups;
     uint32_t asked; /* worker entry of the last ask */
     pid_t killed;   /* by the last SIGKILL */
     /* what the host was told */
@@ -49,6 +49,7 @@ int spawn_signal(pid_t pid, int signal)
         played.kills++;
         played.killed = pid;
     }
+    played.hangups += signal == SIGHUP;
     return 0;
 }
 
