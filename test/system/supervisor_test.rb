@@ -124,7 +124,6 @@ class SupervisorTest < ServerCase
   end
 
   def test_a_stop_during_a_restart_does_not_wait_for_what_loads
-    write "slow", ""
     app "File.write('loading', '') && sleep(30) if File.exist?('now')\n#{PID}"
     server = start("-e", "production", "-w", "1", "-P", "leat.pid")
     write "now", ""
