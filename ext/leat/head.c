@@ -9,10 +9,12 @@
 /* What a byte of a value is; the classes of all its bytes are or-ed. */
 enum { VALUE_TEXT = 0, VALUE_NEWLINE = 1, VALUE_ILLEGAL = 2 };
 
-/* Fields that belong to the connection and are never an application's: RFC 9110 7.6.1. */
+/* Fields that belong to the connection and are never an application's (RFC 9110 7.6.1), and those that
+ * only speak to us. */
 static const struct span dropped_names[] = {
     SPAN("connection"), SPAN("keep-alive"), SPAN("proxy-connection"),  SPAN("status"),
     SPAN("trailer"),    SPAN("te"),         SPAN("transfer-encoding"), SPAN("upgrade"),
+    SPAN("x-sendfile"), SPAN("x-lighttpd-send-file"),
 };
 
 /* Lower-case of the bytes that a field name may have (tchar, RFC 9110 5.6.2), 0 for all others. Filled
@@ -145,6 +147,8 @@ static bool examine(struct seat *seat, struct head *head, struct span name, stru
     }
     if (!is_one_of(name, dropped_names, ARRAY_LEN(dropped_names)))
         return true;
+    if (span_starts_with(name, (struct span)SPAN("x-")))
+        head->flags |= HEAD_FILE;
     if (span_is(name, "connection") && has_word(value, (struct span)SPAN("close")))
         head->flags |= HEAD_CLOSE;
     if (span_is(name, "upgrade") &&

@@ -38,7 +38,8 @@ enum head_flag {
     HEAD_HIJACK = 16,   /* rack.hijack holds a callable */
     HEAD_BODYLESS = 32, /* no body goes out: HEAD, 204, 304 */
     HEAD_UPGRADE = 64,  /* 101: the connection changes its protocol */
-    HEAD_PROTOCOL = 128 /* the field that names it is there */
+    HEAD_PROTOCOL = 128, /* the field that names it is there */
+    HEAD_FILE = 256      /* x-sendfile names a file in place of the body */
 };
 
 /* A response head being put together; bytes has room for struct page_head in front. */

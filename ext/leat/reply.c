@@ -227,7 +227,7 @@ static VALUE seat_answer(VALUE self, VALUE status, VALUE headers, VALUE body)
     if (!is_plain_array(body) || !RB_TYPE_P(headers, T_HASH) || seat->is_hijacked)
         return Qfalse;
     stage(seat, status, headers);
-    if (head->flags & (HEAD_CHUNKED | HEAD_HIJACK | HEAD_EVENTS | HEAD_UPGRADE))
+    if (head->flags & (HEAD_CHUNKED | HEAD_HIJACK | HEAD_EVENTS | HEAD_UPGRADE | HEAD_FILE))
         return Qfalse;
     if (!is_plain_array(body)) /* to_s of a header value is the application's code */
         return Qfalse;
@@ -465,4 +465,5 @@ void init_reply(VALUE seat_class)
     rb_define_const(seat_class, "HIJACK", INT2FIX(HEAD_HIJACK));
     rb_define_const(seat_class, "BODYLESS", INT2FIX(HEAD_BODYLESS));
     rb_define_const(seat_class, "UPGRADE", INT2FIX(HEAD_UPGRADE));
+    rb_define_const(seat_class, "FILE", INT2FIX(HEAD_FILE));
 }

@@ -7,7 +7,7 @@
 
 require_relative "version"
 require_relative "native"
-%w[control fault log hooks loader errors dechunker stream hijack response worker mold].each { |name| require_relative name }
+%w[control fault log hooks loader errors dechunker stream hijack file_answer response worker mold].each { |name| require_relative name }
 
 module Leat
   # The first steps of a Ruby process: who am I, and with which descriptors.

@@ -55,6 +55,7 @@ module Leat
 
     def transmit
       return transmit_hijack if @flags & (Seat::HIJACK | Seat::UPGRADE) != 0
+      return transmit_named_file if @flags & Seat::FILE != 0
       return transmit_array(@body) if Array === @body # rubocop:disable Style/CaseEquality
       return if transmit_converted || transmit_file
 
@@ -92,40 +93,15 @@ module Leat
         (size.positive? || @flags & Seat::BODYLESS == 0)
     end
 
-    # A whole regular file: the front sends it, with the length that it has now.
     def transmit_file
-      return false unless @body.respond_to?(:to_path) && @status.to_i == 200
-      return false unless (file = open_regular(@body.to_path))
-
-      begin
-        size = file.size
-        bodyless = @flags & Seat::BODYLESS != 0
-        return false unless bodyless || @seat.pass(file.fileno)
-
-        @seat.stage(@status, without_length)
-        @seat.head(size, false)
-        @seat.file(0, size) unless bodyless || size.zero?
-      ensure
-        file.close
-      end
-      true
+      @body.respond_to?(:to_path) && @status.to_i == 200 &&
+        FileAnswer.new(@seat, @status, @headers).deliver(@body.to_path)
     end
 
-    # NONBLOCK: opening a FIFO must not wait for its writer.
-    def open_regular(path)
-      return unless path.respond_to?(:to_str)
+    def transmit_named_file
+      return @seat.head(nil, false) if [204, 304].include?(@status.to_i)
 
-      file = File.open(path.to_str, File::RDONLY | File::NONBLOCK | File::BINARY)
-      return file if file.stat.file?
-
-      file.close
-      nil
-    rescue SystemCallError
-      nil
-    end
-
-    def without_length
-      @headers.reject { |name, _| name.to_s.casecmp?("content-length") }
+      FileAnswer.new(@seat, @status, @headers).deliver_named
     end
 
     def transmit_each

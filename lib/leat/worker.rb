@@ -246,7 +246,7 @@ module Leat
       {
         "rack.version" => rack_version, "rack.errors" => errors, "rack.multithread" => @board.threads > 1,
         "rack.multiprocess" => true, "rack.run_once" => false, "rack.hijack?" => true,
-        "rack.early_hints" => EarlyHints.new(errors),
+        "rack.early_hints" => EarlyHints.new(errors), "sendfile.type" => "X-Sendfile",
         "SERVER_SOFTWARE" => "leat/#{VERSION}", "GATEWAY_INTERFACE" => "CGI/1.2"
       }
     end

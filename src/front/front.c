@@ -80,7 +80,7 @@ static void set_h1(struct front_loop *loop, struct h1_options *h1, const struct 
 static void ignore_signals(void)
 {
     static const int ignored[] = {SIGPIPE, SIGINT,  SIGTERM, SIGQUIT, SIGHUP,
-                                  SIGUSR1, SIGUSR2, SIGTTIN, SIGTTOU};
+                                  SIGUSR1, SIGUSR2, SIGTTIN, SIGTTOU, SIGIO};
 
     for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
         (void)signal(ignored[i], SIG_IGN);

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "front/accept.h"
 #include "front/compress.h"
+#include "front/internal.h"
 #include "front/route.h"
 
 #include <limits.h>
@@ -116,7 +117,7 @@ static void want_pool(struct front *front, uint32_t pool)
     front_tell(front, &message);
 }
 
-static void start_pool(struct exchange *exchange)
+static void run_application(struct exchange *exchange)
 {
     struct front_loop *loop = loop_of(exchange);
     const struct site *site = exchange->site;
@@ -139,6 +140,34 @@ static void answer_missing(struct exchange *exchange)
     exchange_refuse(exchange, REFUSAL_NOT_FOUND);
 }
 
+/* ---- Maintenance: a page that answers all but files, as long as it is there ---- */
+
+static void on_no_maintenance(struct exchange *exchange)
+{
+    const struct site *site = exchange->site;
+
+    exchange->response.fields.size = 0;
+    if (site->pool == SITE_NO_POOL)
+        answer_missing(exchange);
+    else
+        run_application(exchange);
+}
+
+static void answer_no_file(struct exchange *exchange)
+{
+    static const struct span page = SPAN("system/maintenance.html");
+    const struct site *site = exchange->site;
+
+    if (!site->has_root) {
+        on_no_maintenance(exchange);
+        return;
+    }
+    exchange_add_field(exchange, http_field_name(FIELD_ID_RETRY_AFTER), span_of("60"));
+    exchange_add_field(exchange, http_field_name(FIELD_ID_CACHE_CONTROL), span_of("no-store"));
+    static_find_file(exchange, loop_of(exchange)->cache, &site->root, page, 503, false,
+                     on_no_maintenance);
+}
+
 static void handle(struct exchange *exchange)
 {
     const struct site *site = exchange->site;
@@ -149,13 +178,11 @@ static void handle(struct exchange *exchange)
         answer_pulse(exchange, site->pool);
         break;
     case ROUTE_FILES_THEN_POOL:
-        static_find(exchange, loop->cache, &site->root, start_pool);
+    case ROUTE_FILES:
+        static_find(exchange, loop->cache, &site->root, answer_no_file);
         break;
     case ROUTE_POOL:
-        start_pool(exchange);
-        break;
-    case ROUTE_FILES:
-        static_find(exchange, loop->cache, &site->root, answer_missing);
+        answer_no_file(exchange);
         break;
     case ROUTE_NOT_FOUND:
         answer_missing(exchange);
@@ -354,9 +381,17 @@ static bool send_file(void *data, struct exchange *exchange, int fd, unsigned st
     return static_send_open(exchange, fd, name_of(exchange, fd), status, full);
 }
 
+static void send_internal(void *data, struct exchange *exchange, struct span path, unsigned status)
+{
+    struct rack_link *link = data;
+
+    internal_send(link->loop, exchange, path, status);
+}
+
 const struct rack_owner serve_rack_owner = {
     .on_wanted = on_wanted,
     .on_late = on_late,
     .on_broken = on_broken,
     .send_file = send_file,
+    .send_internal = send_internal,
 };

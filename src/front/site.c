@@ -29,7 +29,25 @@ static void init_root(struct site *site, const struct config *config)
         .serve = copy_strings(&from->serve),
         .never = config->file,
         .directories = !from->pool,
+        .page_query = from->page_cache_query,
     };
+}
+
+static void init_internal(struct site *site, const struct config *config)
+{
+    const struct config_site *from = site->config;
+
+    site->internal_size = from->internal_size;
+    site->internal = must_alloc(from->internal_size + 1, sizeof(*site->internal));
+    for (uint32_t i = 0; i < from->internal_size; i++) {
+        site->internal[i].prefix = span_of(from->internal[i].prefix);
+        site->internal[i].root = (struct static_root){
+            .folder = from->internal[i].folder,
+            .links = site->root.links,
+            .never = config->file,
+            .any_name = true,
+        };
+    }
 }
 
 static void add_hosts(struct site_table *table, struct site *site)
@@ -62,6 +80,7 @@ void site_table_init(struct site_table *table, const struct config *config,
         site->pool = site->config->pool ? find_pool(data, site->config->pool) : SITE_NO_POOL;
         site->pulse = span_of(pulse);
         init_root(site, config);
+        init_internal(site, config);
         add_hosts(table, site);
     }
 }
@@ -71,6 +90,7 @@ void site_table_done(struct site_table *table)
     for (uint32_t i = 0; i < table->size; i++) {
         free(table->sites[i].root.links);
         free(table->sites[i].root.serve);
+        free(table->sites[i].internal);
     }
     free(table->sites);
     map_done(&table->exact);
@@ -104,6 +124,23 @@ const struct site *site_find(const struct site_table *table, struct span host)
     if (!site && table->wildcards.size)
         site = find_wildcard(table, host);
     return site ? site : table->fallback;
+}
+
+const struct site_internal *site_find_internal(const struct site *site, struct span path,
+                                               struct span *ret_name)
+{
+    const struct site_internal *best = NULL;
+
+    for (uint32_t i = 0; i < site->internal_size; i++) {
+        const struct site_internal *internal = &site->internal[i];
+
+        if (span_starts_with(path, span_skip(internal->prefix, 1)) &&
+            (!best || internal->prefix.size > best->prefix.size))
+            best = internal;
+    }
+    if (best)
+        *ret_name = span_skip(path, best->prefix.size - 1);
+    return best;
 }
 
 const struct site *site_find_pulse(const struct site_table *table, struct span path)

@@ -11,6 +11,12 @@
 
 enum { SITE_NO_POOL = UINT32_MAX };
 
+/* Files that only the application can have sent. */
+struct site_internal {
+    struct span prefix; /* with a slash at both ends */
+    struct static_root root;
+};
+
 /* A site as the front uses it. */
 struct site {
     const struct config_site *config;
@@ -19,6 +25,8 @@ struct site {
     struct static_root root;
     bool has_root;
     struct span pulse; /* its path; empty: none */
+    struct site_internal *internal;
+    uint32_t internal_size;
 };
 
 struct site_table {
@@ -36,6 +44,11 @@ void site_table_done(struct site_table *table);
 
 /* The site of a host (lower case, without port), or NULL. */
 const struct site *site_find(const struct site_table *table, struct span host);
+
+/* The site's internal root that a decoded path without leading slash lies below, by the longest prefix,
+ * and the name there; or NULL. */
+const struct site_internal *site_find_internal(const struct site *site, struct span path,
+                                               struct span *ret_name);
 
 /* A site whose pulse is that path, whatever its host; or NULL. */
 const struct site *site_find_pulse(const struct site_table *table, struct span path);

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -121,6 +122,49 @@ static void keep_content(struct open_file *file)
         free(content);
 }
 
+/* Spread over the file, the last at its end: there whoever writes it anew is last. */
+static void take_samples(struct open_file *file)
+{
+    uint64_t last = file->identity.size - OPEN_FILE_SAMPLE;
+
+    for (unsigned i = 0; i < OPEN_FILE_SAMPLES; i++) {
+        struct open_file_sample *sample = &file->samples[i];
+        ssize_t got;
+
+        sample->offset = last / (OPEN_FILE_SAMPLES - 1) * i;
+        if (i == OPEN_FILE_SAMPLES - 1)
+            sample->offset = last;
+        got = read_at(file->fd, sample->bytes, sizeof(sample->bytes), sample->offset);
+        sample->size = got > 0 ? (size_t)got : 0;
+    }
+}
+
+static bool has_samples(const struct open_file *file)
+{
+    for (unsigned i = 0; i < OPEN_FILE_SAMPLES; i++) {
+        const struct open_file_sample *sample = &file->samples[i];
+        char now[OPEN_FILE_SAMPLE];
+
+        if (sample->size &&
+            (read_at(file->fd, now, sample->size, sample->offset) != (ssize_t)sample->size ||
+             memcmp(now, sample->bytes, sample->size) != 0))
+            return false;
+    }
+    return true;
+}
+
+bool open_file_is_intact(const struct open_file *file)
+{
+    struct resolve_identity now;
+    const struct timespec *before = &file->identity.modified;
+
+    if (!resolve_identify(file->fd, &now) || now.size < file->identity.size)
+        return false;
+    if (now.size == file->identity.size)
+        return now.modified.tv_sec == before->tv_sec && now.modified.tv_nsec == before->tv_nsec;
+    return has_samples(file);
+}
+
 /* What is read is thrown away: the pages stay in the system's cache for the loop that sends them. */
 static void warm(int fd)
 {
@@ -133,10 +177,12 @@ static void warm(int fd)
 
 void open_file_load(struct open_file *file)
 {
-    if (file->identity.size <= OPEN_FILE_SMALL)
+    if (file->identity.size <= OPEN_FILE_SMALL) {
         keep_content(file);
-    else
-        warm(file->fd);
+        return;
+    }
+    warm(file->fd);
+    take_samples(file);
 }
 
 struct open_file *open_file_ref(struct open_file *file)

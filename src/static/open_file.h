@@ -12,7 +12,16 @@
 enum {
     OPEN_FILE_SMALL = 16 * 1024, /* files up to here are kept in memory */
     OPEN_FILE_ETAG = 56,
-    OPEN_FILE_DATE = 29
+    OPEN_FILE_DATE = 29,
+    OPEN_FILE_SAMPLES = 4,
+    OPEN_FILE_SAMPLE = 64
+};
+
+/* A few bytes of a file, to tell growing from being written anew. */
+struct open_file_sample {
+    uint64_t offset;
+    size_t size; /* 0: not known */
+    char bytes[OPEN_FILE_SAMPLE];
 };
 
 struct cache_root;
@@ -28,6 +37,9 @@ struct open_file {
     bool immutable;                /* its name holds a digest of its content */
     bool date_is_shared;           /* another version with the same second was served */
     char *content;                 /* owned, identity.size bytes; NULL for larger files */
+    unsigned forms;                /* codings that it is there in as well, 1 << enum coding */
+    uint64_t forms_looked_ms;      /* when that was seen, or 0 */
+    struct open_file_sample samples[OPEN_FILE_SAMPLES]; /* of larger files, once loaded */
 
     /* The open cache's own. */
     struct list link;        /* by time of use, newest first */
@@ -43,6 +55,10 @@ struct open_file *open_file_new(int fd, const struct resolve_identity *identity,
 /* Reads a small file into memory, unless it changes meanwhile, and the beginning of a large one into
  * the system's cache. May block. */
 void open_file_load(struct open_file *file);
+
+/* Whether the bytes of the file up to its length are still those that it had when it was opened: it may
+ * have been renamed, removed, or appended to, but not truncated or written over. */
+bool open_file_is_intact(const struct open_file *file);
 
 struct open_file *open_file_ref(struct open_file *file);
 

@@ -14,6 +14,7 @@ struct reply {
     struct offload *offload;
     struct post *post;
     struct open_file *file;
+    const struct form *form;
     struct span type;
     struct range parts[RANGE_MAX];
     unsigned count;
@@ -40,6 +41,23 @@ static struct span modified_text(const struct reply *reply)
     return span_make(file->modified, sizeof(file->modified));
 }
 
+/* Which form is sent depends on what the client accepts (RFC 9110 12.5.5). */
+static void add_vary(struct reply *reply)
+{
+    if (reply->form->varies)
+        add(reply->exchange, FIELD_ID_VARY, http_field_name(FIELD_ID_ACCEPT_ENCODING));
+}
+
+/* Behind the decisions: an answer without these bytes says nothing of them. */
+static void add_content(struct reply *reply)
+{
+    struct exchange *exchange = reply->exchange;
+
+    add_missing(exchange, FIELD_ID_CONTENT_TYPE, reply->type);
+    if (reply->form->coding != CODING_IDENTITY)
+        add(exchange, FIELD_ID_CONTENT_ENCODING, coding_name(reply->form->coding));
+}
+
 static void add_validators(struct reply *reply)
 {
     struct exchange *exchange = reply->exchange;
@@ -47,21 +65,25 @@ static void add_validators(struct reply *reply)
 
     add_missing(exchange, FIELD_ID_ETAG, span_make(file->etag, file->etag_size));
     add_missing(exchange, FIELD_ID_LAST_MODIFIED, modified_text(reply));
-    if (file->immutable)
+    if (reply->form->immutable)
         add_missing(exchange, FIELD_ID_CACHE_CONTROL,
                     (struct span)SPAN("public, max-age=31536000, immutable"));
 }
 
+/* An application's own validators stand for its file as well. */
 static struct validators validators_of(const struct reply *reply)
 {
     const struct open_file *file = reply->file;
-    const struct field *etag = fields_find(&reply->exchange->response.fields, FIELD_ID_ETAG);
-
-    return (struct validators){
-        .etag = etag ? etag->value : span_make(file->etag, file->etag_size),
+    const struct fields *fields = &reply->exchange->response.fields;
+    struct span etag = fields_value(fields, FIELD_ID_ETAG);
+    struct validators validators = {
+        .etag = etag.data ? etag : span_make(file->etag, file->etag_size),
         .modified = file->identity.modified.tv_sec,
         .date_is_shared = file->date_is_shared,
     };
+
+    (void)clock_parse_http_date(fields_value(fields, FIELD_ID_LAST_MODIFIED), &validators.modified);
+    return validators;
 }
 
 /* ---- Bodies ---- */
@@ -83,6 +105,8 @@ static void send_body(struct reply *reply, const struct span *leads, struct span
 
 static void send_empty(struct reply *reply, unsigned status)
 {
+    fields_remove(&reply->exchange->response.fields, FIELD_ID_CONTENT_TYPE);
+    fields_remove(&reply->exchange->response.fields, FIELD_ID_CONTENT_ENCODING);
     exchange_head(reply->exchange, status, 0);
     exchange_end(reply->exchange, false);
 }
@@ -92,7 +116,7 @@ static void send_whole(struct reply *reply, unsigned status)
     struct exchange *exchange = reply->exchange;
     uint64_t size = reply->file->identity.size;
 
-    add_missing(exchange, FIELD_ID_CONTENT_TYPE, reply->type);
+    add_content(reply);
     exchange_head(exchange, status, (int64_t)size);
     if (exchange->response.no_body || !size) {
         exchange_end(exchange, false);
@@ -114,7 +138,7 @@ static void send_part(struct reply *reply)
 {
     struct exchange *exchange = reply->exchange;
 
-    add_missing(exchange, FIELD_ID_CONTENT_TYPE, reply->type);
+    add_content(reply);
     exchange_add_field(exchange, span_of("content-range"), content_range(reply, reply->parts));
     exchange_head(exchange, 206, (int64_t)reply->parts[0].size);
     send_body(reply, NULL, (struct span){0});
@@ -167,7 +191,6 @@ static void send_unsatisfied(struct reply *reply)
 {
     struct exchange *exchange = reply->exchange;
 
-    fields_remove(&exchange->response.fields, FIELD_ID_CONTENT_TYPE);
     exchange_add_field(
         exchange, span_of("content-range"),
         arena_printf(&exchange->arena, "bytes */%" PRIu64, reply->file->identity.size));
@@ -190,7 +213,10 @@ static enum range_answer find_ranges(struct reply *reply, const struct validator
 
 static void send_asked(struct reply *reply, const struct validators *validators)
 {
-    exchange_add_field(reply->exchange, span_of("accept-ranges"), (struct span)SPAN("bytes"));
+    static const struct span name = SPAN("accept-ranges");
+
+    if (!fields_find_name(&reply->exchange->response.fields, name))
+        exchange_add_field(reply->exchange, name, (struct span)SPAN("bytes"));
     switch (find_ranges(reply, validators)) {
     case RANGE_WHOLE:
         send_whole(reply, 200);
@@ -201,8 +227,10 @@ static void send_asked(struct reply *reply, const struct validators *validators)
     case RANGE_PARTS:
         if (reply->count == 1)
             send_part(reply);
-        else
+        else if (reply->form->coding == CODING_IDENTITY)
             send_parts(reply);
+        else /* nothing says whether the coding is that of the parts or of the whole */
+            send_whole(reply, 200);
         break;
     }
 }
@@ -211,17 +239,16 @@ static void send_conditional(struct reply *reply)
 {
     struct validators validators = validators_of(reply);
 
+    add_vary(reply);
     add_validators(reply);
     switch (precondition_check(&reply->exchange->request.fields, &validators)) {
     case PRECONDITION_PASS:
         send_asked(reply, &validators);
         break;
     case PRECONDITION_NOT_MODIFIED:
-        fields_remove(&reply->exchange->response.fields, FIELD_ID_CONTENT_TYPE);
         send_empty(reply, 304);
         break;
     case PRECONDITION_FAILED:
-        fields_remove(&reply->exchange->response.fields, FIELD_ID_CONTENT_TYPE);
         send_empty(reply, 412);
         break;
     }
@@ -233,14 +260,18 @@ static void unref(void *file)
 }
 
 void reply_send(struct exchange *exchange, struct offload *offload, struct post *post,
-                struct open_file *file, unsigned status, bool full)
+                const struct form *form, unsigned status, bool full)
 {
-    struct reply reply = {
-        .exchange = exchange, .offload = offload, .post = post, .file = file, .type = file->type};
+    struct reply reply = {.exchange = exchange,
+                          .offload = offload,
+                          .post = post,
+                          .file = form->file,
+                          .form = form,
+                          .type = form->type};
 
     /* Fields and pieces point into the file. */
-    if (arena_defer(&exchange->arena, unref, open_file_ref(file))) {
-        open_file_unref(file);
+    if (arena_defer(&exchange->arena, unref, open_file_ref(form->file))) {
+        open_file_unref(form->file);
         exchange_refuse(exchange, REFUSAL_INTERNAL);
         return;
     }

@@ -7,12 +7,13 @@
 
 #include "http/exchange.h"
 #include "loop/offload.h"
-#include "static/open_file.h"
+#include "static/form.h"
 
-/* Answers with the file. full: preconditions and ranges are looked at and validators sent. Fields that
- * the exchange has already stay and win. A reference to the file is kept until the exchange is reset. offload may be NULL: then cold pages are read by the loop. */
+/* Answers with a form of a file. full: preconditions and ranges are looked at and validators sent. Fields
+ * that the exchange has already stay and win. A reference to the file is kept until the exchange is reset.
+ * offload may be NULL: then cold pages are read by the loop. */
 void reply_send(struct exchange *exchange, struct offload *offload, struct post *post,
-                struct open_file *file, unsigned status, bool full);
+                const struct form *form, unsigned status, bool full);
 
 /* 301 to the same path with a slash behind it, query kept. */
 void reply_redirect(struct exchange *exchange);

@@ -121,6 +121,15 @@ bool resolve_identify(int fd, struct resolve_identity *ret_identity)
     return !identify(fd, ret_identity, &mode) && S_ISREG(mode);
 }
 
+/* Nobody who writes can be there together with a lease for reading; it is given back at once. */
+bool resolve_is_written(int fd)
+{
+    if (fcntl(fd, F_SETLEASE, F_RDLCK) == -1)
+        return errno == EAGAIN;
+    (void)fcntl(fd, F_SETLEASE, F_UNLCK);
+    return false;
+}
+
 /* What an errno of a look-up means; RESOLVED_LATER for those that another way may answer. */
 static enum resolved meaning(int error)
 {
@@ -177,6 +186,18 @@ int resolve_root(const struct static_root *root, bool may_block,
     return fd;
 }
 
+/* A way out of the root is for resolve_open to judge, unless it leads to nothing: folders such as
+ * public/system are often links, and most names below them are not there. */
+static enum resolved look_outside(int root_fd, const char *name)
+{
+    int fd = open_how(root_fd, name, LOOKING, RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED);
+
+    if (fd < 0)
+        return fd == -ENOENT || fd == -ENOTDIR ? RESOLVED_MISSING : RESOLVED_LATER;
+    fd_close(&fd);
+    return RESOLVED_LATER;
+}
+
 /* A file system in memory keeps no record of what is missing, so that the kernel could never answer
  * from it; there the look-up itself waits for nothing, as long as it stays on that file system. */
 enum resolved resolve_look(int root_fd, const char *name, bool beneath, bool in_memory,
@@ -188,6 +209,8 @@ enum resolved resolve_look(int root_fd, const char *name, bool beneath, bool in_
     unsigned mode;
     int error;
 
+    if (fd == -EXDEV)
+        return look_outside(root_fd, name);
     if (fd < 0)
         return meaning(fd);
     error = identify(fd, ret_identity, &mode);

@@ -64,4 +64,8 @@ enum resolved resolve_explain(int error, char ret_words[static RESOLVE_WORDS]);
 /* The identity of an open file; false when it is no regular file. */
 bool resolve_identify(int fd, struct resolve_identity *ret_identity);
 
+/* Whether somebody has the file open for writing. A file system or a user that this cannot be asked says
+ * no. The process must ignore SIGIO: a writer that comes while it is asked is told of by that signal. */
+bool resolve_is_written(int fd);
+
 bool resolve_is_same(const struct resolve_identity *a, const struct resolve_identity *b);

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "http/target.h"
+#include "static/form.h"
 #include "static/open_cache.h"
 #include "static/reply.h"
 
@@ -19,13 +20,24 @@ enum { DENIED_INTERVAL_S = 60 };
 static const struct span plain_endings[] = {SPAN(""), SPAN(".html"), SPAN("/index.html")};
 static const struct span folder_endings[] = {SPAN("index.html")};
 
-enum { ENDING_SELF, ENDING_PAGE, ENDING_INDEX, LONGEST_ENDING = 11 };
+enum { ENDING_SELF, ENDING_PAGE, ENDING_INDEX, LONGEST_ENDING = 11 + FORM_ENDING };
 
-/* A name with room for the endings. */
+/* Which names are tried. */
+enum breadth {
+    BREADTH_ONE,  /* the name itself */
+    BREADTH_FILE, /* the same, asked for by a client: no cached page */
+    BREADTH_ALL   /* with all endings */
+};
+
+/* A name with room for the endings, and what is to become of the file. */
 struct names {
     const struct static_root *root;
     char *text;
     size_t size; /* of the name itself; an ending may follow it */
+    enum breadth breadth;
+    unsigned status;
+    bool full;
+    struct coding_wish wish;
 };
 
 static struct span set_ending(struct names *names, struct span ending)
@@ -47,6 +59,9 @@ static enum resolved try_names(struct names *names, enum resolved (*look)(void *
     size_t count = has_slash ? ARRAY_LEN(folder_endings) : ARRAY_LEN(plain_endings);
     enum resolved result = RESOLVED_MISSING;
 
+    if (names->breadth != BREADTH_ALL)
+        count = has_slash ? 0 : 1;
+
     for (size_t i = 0; i < count; i++) {
         struct span name = set_ending(names, endings[i]);
         enum resolved answer;
@@ -55,7 +70,7 @@ static enum resolved try_names(struct names *names, enum resolved (*look)(void *
             break;
         if (i == ENDING_INDEX && names->root->directories)
             return RESOLVED_FOLDER;
-        if (resolve_is_refused(names->root, name))
+        if (!names->root->any_name && resolve_is_refused(names->root, name))
             continue;
         answer = look(data, name);
         *ret_name = name;
@@ -75,48 +90,113 @@ static enum resolved try_names(struct names *names, enum resolved (*look)(void *
 struct search {
     struct offload_job job;
     struct static_cache *cache; /* held */
-    const struct static_root *root;
-    struct exchange *exchange; /* NULL once it was cancelled */
+    struct exchange *exchange;  /* NULL once it was cancelled */
     void (*on_missing)(struct exchange *exchange);
     struct names names;
 
     /* What the thread found. */
     enum resolved answer;
-    struct span name;
+    size_t name_size; /* of the name in names.text */
     int root_fd;
     struct resolve_identity root_identity;
     bool in_memory;
     struct open_file *file;
+    struct open_file *coded[CODING_COUNT]; /* its other forms */
     char words[RESOLVE_WORDS];
     char text[];
 };
 
-static enum resolved open_name(void *data, struct span name)
+/* What an application may be writing at this moment, and can answer itself meanwhile. */
+static bool is_page(const struct search *search, const struct open_file *file, struct span name)
 {
-    struct search *search = data;
+    static const struct span types[] = {SPAN("text/html"), SPAN("application/json"),
+                                        SPAN("application/xml"), SPAN("text/xml")};
+
+    if (search->names.root->directories || search->names.breadth == BREADTH_ONE)
+        return false;
+    if (name.size > search->names.size)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(types); i++)
+        if (span_starts_with(file->type, types[i]))
+            return true;
+    return span_ends_with(file->type, (struct span)SPAN("+xml"));
+}
+
+/* Whether nobody was writing before and after it was read. */
+static bool is_settled(const struct open_file *file)
+{
+    struct resolve_identity now;
+
+    return !resolve_is_written(file->fd) && resolve_identify(file->fd, &now) &&
+           resolve_is_same(&now, &file->identity);
+}
+
+static enum resolved open_file_at(struct search *search, struct span name,
+                                  struct open_file **ret_file)
+{
     struct resolve_identity identity;
     int fd = -1;
     enum resolved answer =
-        resolve_open(search->root, search->root_fd, name.data, &fd, &identity, search->words);
+        resolve_open(search->names.root, search->root_fd, name.data, &fd, &identity, search->words);
 
     if (answer != RESOLVED_FILE)
         return answer;
-    search->file = open_file_new(fd, &identity, name);
-    if (!search->file)
+    *ret_file = open_file_new(fd, &identity, name);
+    if (!*ret_file)
         return RESOLVED_FAILED;
-    open_file_load(search->file);
+    open_file_load(*ret_file);
     return RESOLVED_FILE;
+}
+
+static enum resolved open_name(void *data, struct span name)
+{
+    struct search *search = data;
+    enum resolved answer = open_file_at(search, name, &search->file);
+
+    if (answer != RESOLVED_FILE)
+        return answer;
+    search->name_size = name.size;
+    if (!is_page(search, search->file, name) || is_settled(search->file))
+        return RESOLVED_FILE;
+    open_file_unref(search->file);
+    search->file = NULL;
+    return RESOLVED_MISSING;
+}
+
+/* A form that is being written, or cannot be had for any reason, is no reason against the file. */
+static void open_coded(struct search *search, enum coding coding)
+{
+    struct open_file **coded = &search->coded[coding];
+    struct span name = form_set_ending(search->text, search->name_size, coding);
+
+    if (open_file_at(search, name, coded) == RESOLVED_FILE &&
+        (!form_is_current(&(*coded)->identity, &search->file->identity) || !is_settled(*coded))) {
+        open_file_unref(*coded);
+        *coded = NULL;
+    }
+    search->text[search->name_size] = 0;
+}
+
+static bool has_forms(const struct names *names)
+{
+    return names->full && names->breadth != BREADTH_ONE;
 }
 
 static void work(struct offload_job *job)
 {
     struct search *search = CONTAINER_OF(job, struct search, job);
+    struct span name;
 
-    search->root_fd = resolve_root(search->root, true, &search->root_identity, &search->in_memory);
+    search->root_fd =
+        resolve_root(search->names.root, true, &search->root_identity, &search->in_memory);
     if (search->root_fd >= 0)
-        search->answer = try_names(&search->names, open_name, search, &search->name);
+        search->answer = try_names(&search->names, open_name, search, &name);
     else
         search->answer = resolve_explain(search->root_fd, search->words);
+    if (search->answer != RESOLVED_FILE || !has_forms(&search->names))
+        return;
+    for (enum coding coding = CODING_IDENTITY + 1; coding < CODING_COUNT; coding++)
+        open_coded(search, coding);
 }
 
 static void log_denied(const struct search *search)
@@ -124,18 +204,19 @@ static void log_denied(const struct search *search)
     struct span name = span_make(search->names.text, search->names.size);
 
     if (log_allow(name, DENIED_INTERVAL_S, NULL))
-        log_warn("file=%s/%.*s %s; it is not sent", search->root->folder, SPAN_ARG(name),
+        log_warn("file=%s/%.*s %s; it is not sent", search->names.root->folder, SPAN_ARG(name),
                  search->words);
 }
 
-static void finish(struct exchange *exchange, struct static_cache *cache, enum resolved answer,
-                   struct open_file *file, void (*on_missing)(struct exchange *exchange))
+static void finish(struct exchange *exchange, struct static_cache *cache, const struct names *names,
+                   enum resolved answer, const struct form *form,
+                   void (*on_missing)(struct exchange *exchange))
 {
     exchange->handler = NULL;
     exchange->handler_data = NULL;
     switch (answer) {
     case RESOLVED_FILE:
-        reply_send(exchange, cache->offload, cache->post, file, 200, true);
+        reply_send(exchange, cache->offload, cache->post, form, names->status, names->full);
         break;
     case RESOLVED_FOLDER:
         reply_redirect(exchange);
@@ -151,19 +232,69 @@ static void finish(struct exchange *exchange, struct static_cache *cache, enum r
     }
 }
 
+/* Gives the cache what the thread found, and notes with the file which forms there are. */
+static void adopt(struct search *search)
+{
+    struct static_cache *cache = search->cache;
+    struct cache_root *root = open_cache_root(cache, search->names.root);
+    struct open_file *file = search->file;
+
+    if (file)
+        file->forms_looked_ms = loop_now_ms(cache->loop);
+    open_cache_adopt(cache, root, search->root_fd, &search->root_identity, search->in_memory,
+                     span_make(search->text, search->name_size), file);
+    for (enum coding coding = CODING_IDENTITY + 1; coding < CODING_COUNT; coding++) {
+        struct open_file *coded = search->coded[coding];
+
+        if (!coded)
+            continue;
+        file->forms |= 1u << coding;
+        open_cache_adopt(cache, root, -1, NULL, false,
+                         form_set_ending(search->text, search->name_size, coding), coded);
+    }
+}
+
+static struct form found_form(const struct search *search)
+{
+    struct open_file *file = search->file;
+    enum coding coding = form_choose(file->forms, &search->names.wish);
+    struct form form = form_coded(file, search->coded[coding], coding);
+
+    form.varies = file->forms != 0;
+    return form;
+}
+
+static void hold(struct search *search)
+{
+    if (search->file)
+        open_file_ref(search->file);
+    for (size_t i = 0; i < CODING_COUNT; i++)
+        if (search->coded[i])
+            open_file_ref(search->coded[i]);
+}
+
+static void let_go(struct search *search)
+{
+    open_file_unref(search->file);
+    for (size_t i = 0; i < CODING_COUNT; i++)
+        open_file_unref(search->coded[i]);
+}
+
 static void on_done(struct offload_job *job)
 {
     struct search *search = CONTAINER_OF(job, struct search, job);
     struct static_cache *cache = search->cache;
-    struct open_file *file = search->file ? open_file_ref(search->file) : NULL;
+    struct form form = {0};
 
-    open_cache_adopt(cache, open_cache_root(cache, search->root), search->root_fd,
-                     &search->root_identity, search->in_memory, search->name, search->file);
+    hold(search); /* the cache may drop one for another */
+    adopt(search);
     if (search->answer == RESOLVED_DENIED)
         log_denied(search);
+    if (search->answer == RESOLVED_FILE)
+        form = found_form(search);
     if (search->exchange)
-        finish(search->exchange, cache, search->answer, file, search->on_missing);
-    open_file_unref(file);
+        finish(search->exchange, cache, &search->names, search->answer, &form, search->on_missing);
+    let_go(search);
     open_cache_release(cache);
     free(search);
 }
@@ -187,10 +318,10 @@ static bool start_search(struct exchange *exchange, struct static_cache *cache,
     memcpy(search->text, names->text, names->size);
     search->job = (struct offload_job){.post = cache->post, .work = work, .on_done = on_done};
     search->cache = cache;
-    search->root = names->root;
     search->exchange = exchange;
     search->on_missing = on_missing;
-    search->names = (struct names){names->root, search->text, names->size};
+    search->names = *names;
+    search->names.text = search->text;
     search->answer = RESOLVED_FAILED; /* what a job that was never begun has found */
     search->root_fd = -1;
     exchange->handler = &searching;
@@ -232,26 +363,74 @@ static bool decode(struct exchange *exchange, struct span *ret_name, char **ret_
     return true;
 }
 
-void static_find(struct exchange *exchange, struct static_cache *cache,
-                 const struct static_root *root, void (*on_missing)(struct exchange *exchange))
+static void find(struct exchange *exchange, struct static_cache *cache, struct names *names,
+                 void (*on_missing)(struct exchange *exchange))
 {
-    struct names names = {.root = root};
+    const struct static_root *root = names->root;
     struct glance glance = {.cache = cache};
-    struct span whole, found = {0};
+    struct span found = {0};
+    struct form form;
     enum resolved answer;
 
-    if (!decode(exchange, &whole, &names.text) || open_cache_is_missing(cache, root, whole)) {
+    if (open_cache_is_missing(cache, root, span_make(names->text, names->size))) {
         on_missing(exchange);
         return;
     }
-    names.size = whole.size;
     glance.root = open_cache_root(cache, root);
-    answer = try_names(&names, look_at, &glance, &found);
-    if (answer == RESOLVED_MISSING)
-        open_cache_note_missing(cache, root, whole);
-    if (answer == RESOLVED_LATER && start_search(exchange, cache, &names, on_missing))
+    answer = try_names(names, look_at, &glance, &found);
+    if (answer == RESOLVED_MISSING && names->breadth != BREADTH_FILE)
+        open_cache_note_missing(cache, root, span_make(names->text, names->size));
+    if (answer == RESOLVED_FILE) {
+        form = form_plain(glance.file);
+        if (has_forms(names))
+            answer = form_look(cache, glance.root, names->text, found.size, glance.file,
+                               &names->wish, &form);
+    }
+    if (answer == RESOLVED_LATER && start_search(exchange, cache, names, on_missing))
         return;
-    finish(exchange, cache, answer, glance.file, on_missing);
+    finish(exchange, cache, names, answer, &form, on_missing);
+}
+
+/* A page that was kept answers what it was made for, and that had no query. */
+static enum breadth find_breadth(const struct exchange *exchange, const struct static_root *root)
+{
+    bool any_query = root->directories || root->page_query;
+
+    return any_query || !exchange->request.query.size ? BREADTH_ALL : BREADTH_FILE;
+}
+
+void static_find(struct exchange *exchange, struct static_cache *cache,
+                 const struct static_root *root, void (*on_missing)(struct exchange *exchange))
+{
+    struct names names = {.root = root,
+                          .breadth = find_breadth(exchange, root),
+                          .status = 200,
+                          .full = true,
+                          .wish = coding_read_wish(&exchange->request.fields)};
+    struct span name;
+
+    if (!decode(exchange, &name, &names.text)) {
+        on_missing(exchange);
+        return;
+    }
+    names.size = name.size;
+    find(exchange, cache, &names, on_missing);
+}
+
+void static_find_file(struct exchange *exchange, struct static_cache *cache,
+                      const struct static_root *root, struct span name, unsigned status, bool full,
+                      void (*on_missing)(struct exchange *exchange))
+{
+    struct names names = {
+        .root = root, .breadth = BREADTH_ONE, .status = status, .full = full, .size = name.size};
+
+    names.text = arena_take(&exchange->arena, name.size + LONGEST_ENDING + 1);
+    if (!names.text || name.size >= PATH_MAX) {
+        on_missing(exchange);
+        return;
+    }
+    memcpy(names.text, name.data, name.size);
+    find(exchange, cache, &names, on_missing);
 }
 
 bool static_send_open(struct exchange *exchange, int fd, struct span name, unsigned status,
@@ -259,6 +438,7 @@ bool static_send_open(struct exchange *exchange, int fd, struct span name, unsig
 {
     struct resolve_identity identity;
     struct open_file *file;
+    struct form form;
 
     if (!resolve_identify(fd, &identity)) {
         fd_close(&fd);
@@ -269,7 +449,8 @@ bool static_send_open(struct exchange *exchange, int fd, struct span name, unsig
         exchange_refuse(exchange, REFUSAL_INTERNAL);
         return true;
     }
-    reply_send(exchange, NULL, NULL, file, status, full);
+    form = form_plain(file);
+    reply_send(exchange, NULL, NULL, &form, status, full);
     open_file_unref(file);
     return true;
 }

@@ -17,6 +17,8 @@ struct static_root {
     const char **serve; /* refused extensions that this site allows, NULL-terminated, or NULL */
     const char *never;  /* absolute path of the configuration file, never sent; or NULL */
     bool directories;   /* no pool: a folder without '/' at its end is redirected (301) */
+    bool page_query;    /* cached pages also answer requests with a query */
+    bool any_name;      /* no name is refused: only the application names them */
 };
 
 /* One loop's open files and their times; made by the front, one per loop. */
@@ -29,9 +31,19 @@ void static_cache_free(struct static_cache *cache);
 
 /* GET and HEAD only: tries $uri, $uri.html and $uri/index.html below the root. Calls on_missing(exchange)
  * when nothing may be served; otherwise takes the exchange over (sets its handler) and answers it: 200,
- * 206, 304, 412, 416 or 301. If the exchange is cancelled meanwhile, nothing is called. */
+ * 206, 304, 412, 416 or 301, with the form of the file (br, zstd, gzip) that the client likes best. If
+ * the exchange is cancelled meanwhile, nothing is called.
+ *
+ * Where an application stands behind the root, pages of the last two kinds are its page cache: they do not
+ * answer a query unless page_query says so, and one that somebody is writing is not there yet. */
 void static_find(struct exchange *exchange, struct static_cache *cache,
                  const struct static_root *root, void (*on_missing)(struct exchange *exchange));
+
+/* Any method: the same for one file below the root, by its decoded name without leading slash, with that
+ * status; validators and ranges when full is set. Fields that the exchange has stay. */
+void static_find_file(struct exchange *exchange, struct static_cache *cache,
+                      const struct static_root *root, struct span name, unsigned status, bool full,
+                      void (*on_missing)(struct exchange *exchange));
 
 /* Answers with a file that is already open (a descriptor from a worker's to_path, or an error page):
  * validators and ranges as for others when full is set. The exchange's fields so far are kept; type is

@@ -8,7 +8,10 @@
 
 enum {
     PIECE = 512 * 1024, /* bytes whose pages are looked for at once */
-    SCRATCH = 64 * 1024
+    SCRATCH = 64 * 1024,
+    AT_ONCE =
+        128 * 1024,   /* so much goes out in one system call, right behind the look at the file */
+    FINAL = 16 * 1024 /* held until the rest is out */
 };
 
 struct warming;
@@ -21,6 +24,7 @@ struct transfer {
     unsigned at;             /* the part being sent */
     uint64_t sent;           /* bytes of it */
     bool led;                /* what stands before it was written */
+    bool is_guarded;         /* the last bytes wait for a look at the file */
     bool in_memory;          /* the next piece has been read by a file thread just now */
     struct warming *warming; /* a file thread reads for us */
 };
@@ -120,20 +124,86 @@ static void write_content(struct transfer *transfer, uint64_t offset, uint64_t s
         exchange_write_file(transfer->exchange, file->fd, false, offset, size);
 }
 
+static void write_lead(struct transfer *transfer)
+{
+    if (!transfer->led && transfer->plan.leads)
+        exchange_write(transfer->exchange, transfer->plan.leads[transfer->at]);
+    transfer->led = true;
+}
+
+static uint64_t left_of_part(const struct transfer *transfer)
+{
+    return transfer->plan.parts[transfer->at].size - transfer->sent;
+}
+
+static bool is_in_guarded_part(const struct transfer *transfer)
+{
+    return transfer->is_guarded && transfer->at == transfer->plan.count - 1;
+}
+
+static bool is_at_final(const struct transfer *transfer)
+{
+    return is_in_guarded_part(transfer) && left_of_part(transfer) <= FINAL;
+}
+
+static uint64_t next_size(const struct transfer *transfer)
+{
+    uint64_t size = left_of_part(transfer);
+
+    if (is_in_guarded_part(transfer) && size > FINAL)
+        size -= FINAL;
+    return size < PIECE ? size : PIECE;
+}
+
+static bool read_final(int fd, uint64_t offset, char *out, size_t size)
+{
+    while (size) {
+        ssize_t got = pread(fd, out, size, (off_t)offset);
+
+        if (got == -1 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        out += got;
+        offset += (uint64_t)got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+/* Read first, looked at behind it: whoever wrote before the reading has left his mark by then. */
+static void send_final(struct transfer *transfer)
+{
+    struct exchange *exchange = transfer->exchange;
+    const struct open_file *file = transfer->plan.file;
+    uint64_t offset = transfer->plan.parts[transfer->at].first + transfer->sent;
+    size_t size = (size_t)left_of_part(transfer);
+    char bytes[FINAL];
+
+    if (must_wait(transfer, offset, size) && start_warming(transfer, offset, size))
+        return;
+    if (!read_final(file->fd, offset, bytes, size) || !open_file_is_intact(file)) {
+        exchange_end(exchange, true);
+        return;
+    }
+    write_lead(transfer);
+    exchange_write(exchange, span_make(bytes, size));
+    if (transfer->plan.trail.size)
+        exchange_write(exchange, transfer->plan.trail);
+    exchange_end(exchange, false);
+}
+
 /* Appends the next piece of the current part; false when it has to wait for a file thread. */
 static bool send_piece(struct transfer *transfer)
 {
     const struct transfer_plan *plan = &transfer->plan;
     const struct range *part = &plan->parts[transfer->at];
-    uint64_t offset = part->first + transfer->sent, size = part->size - transfer->sent;
+    uint64_t offset = part->first + transfer->sent, size = next_size(transfer);
 
-    size = size < PIECE ? size : PIECE;
     if (must_wait(transfer, offset, size) && start_warming(transfer, offset, size))
         return false;
     transfer->in_memory = false;
-    if (!transfer->led && plan->leads)
-        exchange_write(transfer->exchange, plan->leads[transfer->at]);
-    transfer->led = true;
+    write_lead(transfer);
     write_content(transfer, offset, size);
     transfer->sent += size;
     if (transfer->sent == part->size) {
@@ -149,8 +219,12 @@ static void send_more(struct transfer *transfer)
     struct exchange *exchange = transfer->exchange;
 
     while (transfer->at < transfer->plan.count) {
-        if (exchange->response.pending >= EXCHANGE_LOW)
+        if (exchange->response.pending >= (is_at_final(transfer) ? 1 : EXCHANGE_LOW))
             return;
+        if (is_at_final(transfer)) {
+            send_final(transfer);
+            return;
+        }
         if (!send_piece(transfer))
             return;
     }
@@ -177,6 +251,15 @@ static void cancel(struct exchange *exchange)
 
 static const struct handler handler = {.name = "static", .resume = resume, .cancel = cancel};
 
+static bool needs_guard(const struct transfer_plan *plan)
+{
+    uint64_t size = 0;
+
+    for (unsigned i = 0; i < plan->count; i++)
+        size += plan->parts[i].size;
+    return !plan->file->content && size > AT_ONCE;
+}
+
 void transfer_start(struct exchange *exchange, struct offload *offload, struct post *post,
                     const struct transfer_plan *plan)
 {
@@ -186,8 +269,11 @@ void transfer_start(struct exchange *exchange, struct offload *offload, struct p
         exchange_end(exchange, true);
         return;
     }
-    *transfer =
-        (struct transfer){.exchange = exchange, .offload = offload, .post = post, .plan = *plan};
+    *transfer = (struct transfer){.exchange = exchange,
+                                  .offload = offload,
+                                  .post = post,
+                                  .plan = *plan,
+                                  .is_guarded = needs_guard(plan)};
     exchange->handler = &handler;
     exchange->handler_data = transfer;
     send_more(transfer);

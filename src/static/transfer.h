@@ -3,6 +3,10 @@
  * The body of an answer that comes from a file: the whole of it or parts, handed to the connection piece
  * by piece. Before each piece it is seen whether its pages are in memory; when they are not, a file
  * thread reads them first, so that a slow disk holds up only the client that waits for it.
+ *
+ * A file may be written over while it is sent. The last bytes of an answer that takes more than one go are
+ * therefore held until all others are out, and sent only if the file still is what it was: otherwise the
+ * answer is cut, so that nobody takes a mixture for the whole.
  */
 #pragma once
 

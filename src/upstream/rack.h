@@ -29,6 +29,8 @@ struct rack_owner {
     void (*on_late)(void *data, uint32_t worker, uint32_t slot);
     /* The worker wrote what no worker writes. */
     void (*on_broken)(void *data, uint32_t worker);
+    /* Answers with the file that the application names by this path below an internal root. */
+    void (*send_internal)(void *data, struct exchange *exchange, struct span path, unsigned status);
     /* Answers with an open file (owned from now on); false when it cannot, the file is closed then. */
     bool (*send_file)(void *data, struct exchange *exchange, int fd, unsigned status);
 };

@@ -113,7 +113,8 @@ static void reject(struct rack_job *job, const char *reason)
 
 static bool is_passed(enum field_id id)
 {
-    return !(http_field_flags(id) & FIELD_HOP) && id != FIELD_ID_CONTENT_LENGTH;
+    return !(http_field_flags(id) & FIELD_HOP) && id != FIELD_ID_CONTENT_LENGTH &&
+           id != FIELD_ID_X_ACCEL_REDIRECT && id != FIELD_ID_X_SENDFILE;
 }
 
 /* A head that stands for itself: only a connection that becomes a tunnel can change its protocol. */
@@ -148,10 +149,25 @@ static bool add_fields(struct rack_job *job, const struct reply_head *head, int6
 
         if (id == FIELD_ID_CONTENT_LENGTH && !read_length(value, ret_length))
             return false;
+        if (id == FIELD_ID_X_ACCEL_REDIRECT)
+            job->internal = value;
         if (is_passed(id) || (id == FIELD_ID_UPGRADE && head->status == 101))
             exchange_add_field(job->exchange, name, value);
     }
     return true;
+}
+
+/* The body that came with the head is not wanted; the worker may finish it. */
+static bool serve_internal(struct rack_job *job, unsigned status)
+{
+    const struct rack_options *options = &job->rack->options;
+    struct exchange *exchange = job->exchange;
+    struct span path = job->internal;
+
+    rack_detach(job);
+    exchange->handler = NULL;
+    options->owner->send_internal(options->owner_data, exchange, path, status);
+    return false;
 }
 
 static bool start_answer(struct rack_job *job, struct span payload, uint8_t flags)
@@ -175,6 +191,8 @@ static bool start_answer(struct rack_job *job, struct span payload, uint8_t flag
     }
     exchange->times.taken_us = rack_taken_us(job);
     exchange->response.close |= (flags & PAGE_CLOSE) != 0;
+    if (job->internal.size && job->rack->options.owner->send_internal)
+        return serve_internal(job, head.status);
     exchange->response.stream = (flags & PAGE_STREAM) != 0;
     exchange->response.raw = (flags & PAGE_RAW) != 0;
     exchange->response.raw_chunked = (flags & PAGE_CHUNKED) != 0 && exchange->request.minor > 0;

@@ -37,9 +37,10 @@ struct rack_job {
     uint32_t thread;    /* who answers, RACK_NOBODY until its first page */
     unsigned kills, reruns;
     struct reply reply;
-    struct buf head; /* a head that comes in parts */
-    int file_fd;     /* passed for the FILE record, or -1 */
-    int tunnel_fd;   /* our end of the pair made for the TUNNEL record, or -1 */
+    struct buf head;      /* a head that comes in parts */
+    struct span internal; /* the file that the head names in place of the body */
+    int file_fd;          /* passed for the FILE record, or -1 */
+    int tunnel_fd;        /* our end of the pair made for the TUNNEL record, or -1 */
     struct rack_spool *spool;
     bool is_held_back; /* pages stay in the board until resume */
     bool is_stream;

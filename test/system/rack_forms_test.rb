@@ -62,9 +62,10 @@ class RackFormsTest < WorkerCase
     File.binwrite(File.join(@dir, "big"), "x" * 100_000)
     app = "#{BODY} run(proc { b = Body.new('no'); def b.to_path = 'big'; [200, {'content-length' => '5'}, b] })"
     run = serve(app, "GET /", "HEAD /")
-    assert_equal "0 100000 of 100000", run.answers[0].file
-    run.answers.each { |answer| assert_equal %w[100000], answer.field("content-length") }
-    assert_nil run.answers[1].file
+    run.answers.each do |answer|
+      assert_equal "0 100000 of 100000", answer.file
+      assert_equal %w[100000], answer.field("content-length")
+    end
     assert_equal 2, run.log.scan("CLOSED").size
   end
 

@@ -46,6 +46,28 @@ static void exact_wins_over_wildcard_and_that_over_none(void **state)
     site_table_done(&table);
 }
 
+static void the_longest_internal_prefix_wins(void **state)
+{
+    struct config_prefix prefixes[] = {{"/in/", "/a"}, {"/in/side/", "/b"}, {"/x/", "/c"}};
+    struct config_site sites[] = {{.root = "/r", .internal = prefixes, .internal_size = 3}};
+    struct config config = {.sites = sites, .site_size = 1};
+    struct site_table table;
+    const struct site *site;
+    struct span name;
+    (void)state;
+
+    site_table_init(&table, &config, find_pool, NULL);
+    site = site_find(&table, span_of("any"));
+    assert_string_equal(site_find_internal(site, span_of("in/f"), &name)->root.folder, "/a");
+    assert_true(span_is(name, "f"));
+    assert_string_equal(site_find_internal(site, span_of("in/side/g/h"), &name)->root.folder, "/b");
+    assert_true(span_is(name, "g/h"));
+    assert_null(site_find_internal(site, span_of("in"), &name));
+    assert_null(site_find_internal(site, span_of("inside/f"), &name));
+    assert_null(site_find_internal(site, span_of(""), &name));
+    site_table_done(&table);
+}
+
 static void without_a_site_for_every_host_a_strange_name_finds_none(void **state)
 {
     const char *hosts[] = {"a.test"};
@@ -96,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_wins_over_wildcard_and_that_over_none),
+        cmocka_unit_test(the_longest_internal_prefix_wins),
         cmocka_unit_test(without_a_site_for_every_host_a_strange_name_finds_none),
         cmocka_unit_test(a_pulse_is_found_by_its_path_alone),
         cmocka_unit_test(a_site_without_pool_redirects_folders),

@@ -15,11 +15,13 @@ static void send_file(const char *name)
     struct resolve_identity identity;
     int fd = open(in_world(name), O_RDONLY | O_CLOEXEC);
     struct open_file *file;
+    struct form form;
 
     assert_true(resolve_identify(fd, &identity));
     file = open_file_new(fd, &identity, span_of(name));
     open_file_load(file);
-    reply_send(&world.exchange, world.offload, world.post, file, 200, true);
+    form = form_plain(file);
+    reply_send(&world.exchange, world.offload, world.post, &form, 200, true);
     open_file_unref(file);
     run();
 }

@@ -264,6 +264,33 @@ static void a_head_may_come_in_parts_and_after_an_interim_one(void **state)
     world_close();
 }
 
+static void a_file_that_the_head_names_is_the_owner_s_and_no_field_of_it_leaves(void **state)
+{
+    static const char head[] = "\310\0\2\0"
+                               "\20\0\0\0\11\0\0\0x-accel-redirect/inside/a"
+                               "\12\0\0\0\2\0\0\0x-sendfile/b";
+    struct exchange *exchange;
+    struct page_writer writer;
+    (void)state;
+
+    world_open(0, 0);
+    exchange = world_start("GET", "/");
+    writer = world_take(0);
+    world_put(&writer, PAGE_HEAD, 0, span_make(head, sizeof(head) - 1));
+    world_put(&writer, PAGE_DATA, 0, span_of("a body that nobody wants"));
+    world_put(&writer, PAGE_END, 0, span_of(""));
+    page_publish(&writer);
+    slot_finish(&world.board, writer.slot, 0);
+    world_turn(0);
+    assert_int_equal(world.internals, 1);
+    assert_int_equal(world.broken, 0);
+    assert_int_equal(exchange->response.fields.size, 0);
+    assert_int_equal(exchange->response.written, 0);
+    assert_int_equal(rack_held(world.rack), 0);
+    world_end(exchange);
+    world_close();
+}
+
 static void a_whole_file_is_served_by_the_owner(void **state)
 {
     struct exchange *exchange;
@@ -303,6 +330,7 @@ int main(void)
         cmocka_unit_test(a_head_over_the_limit_is_502_but_no_broken_worker),
         cmocka_unit_test(fields_reach_the_client_and_framing_does_not),
         cmocka_unit_test(a_head_may_come_in_parts_and_after_an_interim_one),
+        cmocka_unit_test(a_file_that_the_head_names_is_the_owner_s_and_no_field_of_it_leaves),
         cmocka_unit_test(a_whole_file_is_served_by_the_owner),
     };
 

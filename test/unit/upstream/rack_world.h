@@ -28,7 +28,7 @@ struct world {
     struct rack *rack;
     uint64_t spool_used;
     _Atomic uint64_t shed, expired, abandoned, reruns, underscores, streams;
-    unsigned wanted, late, broken, files;
+    unsigned wanted, late, broken, files, internals;
     uint32_t last_worker;
 };
 
@@ -62,8 +62,21 @@ static inline bool world_send_file(void *data, struct exchange *exchange, int fd
     return true;
 }
 
-static const struct rack_owner world_owner = {world_on_wanted, world_on_late, world_on_broken,
-                                              world_send_file};
+static inline void world_send_internal(void *data, struct exchange *exchange, struct span path,
+                                       unsigned status)
+{
+    ((struct world *)data)->internals += span_is(path, "/inside/a");
+    exchange_head(exchange, status, 0);
+    exchange_end(exchange, false);
+}
+
+static const struct rack_owner world_owner = {
+    .on_wanted = world_on_wanted,
+    .on_late = world_on_late,
+    .on_broken = world_on_broken,
+    .send_internal = world_send_internal,
+    .send_file = world_send_file,
+};
 
 /* ---- Exchanges ---- */
 
