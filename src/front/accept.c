@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "front/drain.h"
 #include "front/limits.h"
+#include "front/proxy_wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@ enum {
     PAUSE_MS = 100,      /* without descriptors */
     PAUSE_REFUSALS = 16, /* newcomers told so before each pause */
     EXHAUSTED_LOG_S = 60,
+    PROXY_LOG_S = 60,
     HAND_OVER_GAP = 4 /* connections that another loop must have fewer of */
 };
 
@@ -34,7 +36,8 @@ struct accept_listener {
 struct carrier {
     struct list link;
     struct front_loop *loop;
-    struct h1_conn *conn;
+    struct h1_conn *conn;    /* NULL while it waits */
+    struct proxy_wait *wait; /* for the PROXY header; NULL behind it */
 };
 
 /* A socket on its way to another loop. */
@@ -58,26 +61,102 @@ static void count_open(struct front_loop *loop)
     front_count(&front_gauges(front)->idle, 1);
 }
 
-static void on_close(struct h1_conn *conn, void *owner)
+static void count_closed(struct front_loop *loop)
 {
-    struct carrier *carrier = owner;
-    struct front_loop *loop = carrier->loop;
     struct front *front = loop->front;
 
-    (void)conn;
-    list_remove(&carrier->link);
-    free(carrier);
     atomic_fetch_sub_explicit(&loop->open, 1, memory_order_relaxed);
     front_uncount(&front->open, 1);
     front_uncount(&front_gauges(front)->open, 1);
     front_uncount(&front_gauges(front)->idle, 1);
+}
+
+static void free_carrier(struct carrier *carrier)
+{
+    count_closed(carrier->loop);
+    list_remove(&carrier->link);
+    free(carrier);
+}
+
+static void on_close(struct h1_conn *conn, void *owner)
+{
+    struct carrier *carrier = owner;
+    struct front_loop *loop = carrier->loop;
+
+    (void)conn;
+    free_carrier(carrier);
     drain_check(loop);
 }
 
-static void open_client(struct front_loop *loop, const struct h1_options *options, int fd,
-                        const struct address *peer, const struct address *local)
+static bool open_conn(struct carrier *carrier, const struct h1_options *options, int fd,
+                      const struct address *peer, const struct address *local)
+{
+    struct front_loop *loop = carrier->loop;
+
+    carrier->conn = h1_conn_open(options, loop->loop, fd, peer, local, on_close, carrier);
+    /* One that was waiting in the backlog is owed an answer. */
+    if (carrier->conn && loop->draining)
+        h1_conn_drain(carrier->conn, true);
+    return carrier->conn;
+}
+
+static void log_no_header(const struct address *peer)
+{
+    char text[INET6_ADDRSTRLEN + 8];
+    unsigned suppressed = 0;
+
+    (void)address_format_host(peer, text, sizeof(text));
+    if (log_allow(span_of(text), PROXY_LOG_S, &suppressed))
+        log_warn("proxy_protocol: %s began without a valid PROXY header, the connection is closed "
+                 "(%u more since the last line)",
+                 text, suppressed);
+}
+
+static void on_header(void *data, enum proxy_wait_end end, int fd, const struct address *peer,
+                      const struct address *local)
+{
+    struct carrier *carrier = data;
+    struct front_loop *loop = carrier->loop;
+    _Atomic uint64_t *refusals = loop->front->options->counters->refusals;
+
+    carrier->wait = NULL;
+    if (end == PROXY_WAIT_DONE && open_conn(carrier, &loop->h1, fd, peer, local))
+        return;
+    if (end == PROXY_WAIT_REFUSED) {
+        log_no_header(peer);
+        front_count(&refusals[REFUSAL_PROXY_HEADER], 1);
+    } else if (end == PROXY_WAIT_LATE) {
+        front_count(&refusals[REFUSAL_HEADER_TIMEOUT], 1);
+    }
+    free_carrier(carrier);
+    drain_check(loop);
+}
+
+/* Unless the list of trusted proxies is set, the listener's key is trust in its peers. */
+static bool open_wait(struct carrier *carrier, int fd, const struct address *peer,
+                      const struct address *local)
+{
+    struct front_loop *loop = carrier->loop;
+    const struct front *front = loop->front;
+    struct proxy_wait_options options = {
+        .peer = *peer,
+        .local = local,
+        .believed = !front->trust_named || forwarded_is_trusted(&front->trust, peer),
+        .limit_ms = loop->h1.header_ms,
+        .on_end = on_header,
+        .data = carrier,
+    };
+
+    carrier->wait = proxy_wait_open(loop->loop, fd, &options);
+    return carrier->wait;
+}
+
+static void open_client(struct front_loop *loop, const struct front_listener *listener, int fd,
+                        const struct address *peer, bool is_admin)
 {
     struct carrier *carrier = malloc(sizeof(*carrier));
+    const struct h1_options *options = is_admin ? &loop->admin_h1 : &loop->h1;
+    bool has_header = !is_admin && listener->config && listener->config->proxy_protocol;
 
     if (!carrier) {
         fd_close(&fd);
@@ -85,17 +164,13 @@ static void open_client(struct front_loop *loop, const struct h1_options *option
     }
     *carrier = (struct carrier){.loop = loop};
     list_init(&carrier->link);
-    carrier->conn = h1_conn_open(options, loop->loop, fd, peer, local, on_close, carrier);
-    if (!carrier->conn) {
-        free(carrier);
-        return;
-    }
     list_push_back(&loop->connections, &carrier->link);
     count_open(loop);
-    front_count(&loop->front->options->counters->accepted, 1);
-    /* One that was waiting in the backlog is owed an answer. */
-    if (loop->draining)
-        h1_conn_drain(carrier->conn, true);
+    if (has_header ? open_wait(carrier, fd, peer, &listener->address)
+                   : open_conn(carrier, options, fd, peer, &listener->address))
+        front_count(&loop->front->options->counters->accepted, 1);
+    else
+        free_carrier(carrier);
 }
 
 void accept_note_use(struct exchange *exchange)
@@ -109,11 +184,24 @@ void accept_note_use(struct exchange *exchange)
     list_push_back(&loop->connections, &carrier->link);
 }
 
+/* A connection that waits has no request to lose. */
+static void close_wait(struct carrier *carrier)
+{
+    proxy_wait_close(carrier->wait);
+    free_carrier(carrier);
+}
+
 void accept_each(struct front_loop *loop,
                  void (*visit)(struct front_loop *loop, struct h1_conn *conn))
 {
-    list_for_each_safe (link, &loop->connections)
-        visit(loop, CONTAINER_OF(link, struct carrier, link)->conn);
+    list_for_each_safe (link, &loop->connections) {
+        struct carrier *carrier = CONTAINER_OF(link, struct carrier, link);
+
+        if (carrier->conn)
+            visit(loop, carrier->conn);
+        else
+            close_wait(carrier);
+    }
 }
 
 /* ---- The ceiling ---- */
@@ -128,9 +216,12 @@ static uint64_t close_idle(struct front_loop *loop, uint64_t count)
 
         if (closed == count)
             break;
-        if (!h1_conn_is_idle(carrier->conn))
+        if (carrier->conn && !h1_conn_is_idle(carrier->conn))
             continue;
-        h1_conn_close(carrier->conn, REFUSAL_OVERLOAD);
+        if (carrier->conn)
+            h1_conn_close(carrier->conn, REFUSAL_OVERLOAD);
+        else
+            close_wait(carrier);
         closed++;
     }
     return closed;
@@ -146,12 +237,12 @@ static void refuse_socket(struct front_loop *loop, int fd)
     char dropped[4096];
     ssize_t size;
 
+    front_count(&loop->front->options->counters->refusals[REFUSAL_OVERLOAD], 1);
     do
         size = recv(fd, dropped, sizeof(dropped), MSG_DONTWAIT);
     while (size == (ssize_t)sizeof(dropped));
     (void)send(fd, answer.data, answer.size, MSG_DONTWAIT | MSG_NOSIGNAL);
     fd_close(&fd);
-    front_count(&loop->front->options->counters->refusals[REFUSAL_OVERLOAD], 1);
 }
 
 static void log_ceiling(uint64_t limit)
@@ -198,8 +289,7 @@ static void take_handover(struct post_item *item)
 {
     struct handover *handover = CONTAINER_OF(item, struct handover, item);
 
-    open_client(handover->loop, &handover->loop->h1, handover->fd, &handover->peer,
-                &handover->listener->address);
+    open_client(handover->loop, handover->listener, handover->fd, &handover->peer, false);
     free(handover);
 }
 
@@ -222,7 +312,7 @@ static void place(struct accept_listener *from, int fd, const struct address *pe
     struct front_loop *best = loop;
 
     if (from->is_admin) {
-        open_client(loop, &loop->admin_h1, fd, peer, &from->listener->address);
+        open_client(loop, from->listener, fd, peer, true);
         return;
     }
     if (!make_room(loop)) {
@@ -232,7 +322,7 @@ static void place(struct accept_listener *from, int fd, const struct address *pe
     if (loop->front->options->loops > 1 && !loop->draining)
         best = find_emptiest(loop);
     if (best == loop || !hand_over(best, from->listener, fd, peer))
-        open_client(loop, &loop->h1, fd, peer, &from->listener->address);
+        open_client(loop, from->listener, fd, peer, false);
 }
 
 /* ---- Without descriptors ---- */

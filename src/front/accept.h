@@ -20,6 +20,7 @@ void accept_done(struct front_loop *loop);
 /* The exchange's connection was used just now: it is the last to be closed for want of room. */
 void accept_note_use(struct exchange *exchange);
 
-/* Gives every connection of the loop to visit, which may close it. */
+/* Gives every connection of the loop to visit, which may close it; one that still waits for its PROXY
+ * header has no request to lose and is closed. */
 void accept_each(struct front_loop *loop,
                  void (*visit)(struct front_loop *loop, struct h1_conn *conn));

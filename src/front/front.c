@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "config/origin.h"
 #include "front/accept.h"
 #include "front/admin.h"
 #include "front/channel.h"
@@ -40,6 +41,7 @@ static void set_trust(struct front *front)
 {
     const struct config_strings *words = &front->options->config->trusted_proxies;
 
+    front->trust_named = origin_find(front->options->config, "trusted_proxies");
     for (uint32_t i = 0; i < words->size; i++)
         if (!forwarded_trust_add(&front->trust, span_of(words->items[i])))
             log_warn("trusted_proxies: %s is left out: no address, network or known word, or too "

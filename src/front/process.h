@@ -35,6 +35,7 @@ struct front_pool_view {
 struct front {
     const struct front_options *options;
     struct forwarded_trust trust;
+    bool trust_named; /* somebody set trusted_proxies: then it counts for PROXY headers too */
     struct site_table sites;
     struct front_pool_view *pools; /* [pool] */
     struct offload *offload;
