@@ -124,7 +124,8 @@ EXTENSION_SOURCES := $(wildcard ext/leat/* src/base/*.[ch] src/board/*.[ch])
 $(EXTENSION): $(EXTENSION_SOURCES)
 	@mkdir -p build/ext/$(ABI) $(@D)
 	cd build/ext/$(ABI) && $(RUBY) $(CURDIR)/ext/leat/extconf.rb >extconf.log || { cat extconf.log; exit 1; }
-	$(MAKE) -C build/ext/$(ABI) V=0
+# All of it: its rules do not know the headers.
+	$(MAKE) -B -C build/ext/$(ABI) V=0
 # Moved into place: a running worker may have the former file mapped.
 	cp `find build/ext/$(ABI) -name leat_ext.so | head -n 1` $@.new
 	mv -f $@.new $@

@@ -77,6 +77,7 @@ struct seat {
     uint32_t turn;
     uint32_t front;
     uint32_t request_flags; /* enum slot_flag, a copy */
+    uint64_t taken_us; /* monotonic, of the request it holds or held last */
     bool is_counted;        /* in the worker's busy word */
     bool is_head_put;       /* the head is in a page */
     bool is_published;      /* part of the answer may have been seen by the front */

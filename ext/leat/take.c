@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 enum {
+    MEAN_REQUESTS = 8,  /* the running mean of service times follows the last few */
     PATIENCE_US = 1000, /* a request this young may wait for an emptier process */
     MEASURE_EVERY_US = 10000000,
     MEASURE_AFTER_MS = 100 /* memory is measured when a worker was idle for so long */
@@ -339,7 +340,8 @@ static bool should_leave(struct seat *seat)
     int64_t age_us;
 
     if (atomic_load_explicit(&entry(place)->busy, memory_order_relaxed) == 0 ||
-        atomic_load_explicit(&board->header->sleepers, memory_order_relaxed) == 0)
+        atomic_load_explicit(&board->header->sleepers, memory_order_relaxed) == 0 ||
+        bell_can_wait(board))
         return false;
     now_us = clock_us();
     age_us = queue_oldest_us(board, now_us);
@@ -356,7 +358,8 @@ static bool take(struct seat *seat)
     if (slot < 0)
         return false;
     request = slot_request(board, (uint32_t)slot);
-    atomic_store_explicit(&request->taken_us, clock_us(), memory_order_relaxed);
+    seat->taken_us = clock_us();
+    atomic_store_explicit(&request->taken_us, seat->taken_us, memory_order_relaxed);
     seat->slot = slot;
     seat->turn = word.turn;
     seat->front = request->front;
@@ -375,12 +378,25 @@ static void count_busy(struct seat *seat)
     seat->is_counted = true;
 }
 
+/* Adds the request that ends to the running mean. Threads of one process may lose a sample to each other. */
+static void count_service(struct seat *seat)
+{
+    _Atomic uint64_t *mean = &entry(seat->place)->service_ns;
+    uint64_t old_ns = atomic_load_explicit(mean, memory_order_relaxed);
+    uint64_t took_ns = (clock_us() - seat->taken_us) * 1000 + 1;
+    uint64_t new_ns = old_ns ? old_ns - old_ns / MEAN_REQUESTS + took_ns / MEAN_REQUESTS : took_ns;
+
+    atomic_store_explicit(mean, new_ns ? new_ns : 1, memory_order_relaxed);
+}
+
 static void count_done(struct seat *seat)
 {
     if (!seat->is_counted)
         return;
     seat->is_counted = false;
-    atomic_fetch_sub_explicit(&entry(seat->place)->busy, 1, memory_order_relaxed);
+    count_service(seat);
+    /* Sequentially consistent, before this thread looks at the queue: see bell_can_wait. */
+    atomic_fetch_sub(&entry(seat->place)->busy, 1);
     atomic_fetch_add_explicit(&entry(seat->place)->requests, 1, memory_order_relaxed);
     atomic_store_explicit(&seat->place->is_used, true, memory_order_relaxed);
 }
@@ -421,7 +437,7 @@ static VALUE seat_take(VALUE self)
         return Qnil;
     count_busy(seat);
     if (has_slept && atomic_load_explicit(&board->header->sleepers, memory_order_relaxed) > 0 &&
-        queue_oldest_us(board, clock_us()) >= 0)
+        queue_oldest_us(board, clock_us()) >= 0 && !bell_can_wait(board))
         (void)bell_wake_worker(board, clock_us(), false);
     env = env_build(seat);
     slot_advance(board, (uint32_t)seat->slot, seat->thread, SLOT_CALLED);

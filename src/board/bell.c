@@ -142,6 +142,29 @@ static bool has_notices(const struct board *board, uint32_t front, uint32_t loop
     return false;
 }
 
+bool bell_can_wait(const struct board *board)
+{
+    uint64_t slowest_ns = 0, serving = 0;
+
+    for (uint32_t i = 0; i < board->shape.workers; i++) {
+        const struct board_worker *worker = &board->workers[i];
+        uint64_t service_ns;
+
+        /* Sequentially consistent: a worker that goes to sleep counts itself idle first and looks at the
+         * queue then; a caller that still finds it busy has pushed before that look (README 45). */
+        if (atomic_load(&worker->busy) == 0 ||
+            !atomic_load_explicit(&worker->ready, memory_order_relaxed))
+            continue;
+        service_ns = atomic_load_explicit(&worker->service_ns, memory_order_relaxed);
+        if (service_ns == 0 || service_ns > BELL_WAKE_COST_US * UINT64_C(1000))
+            return false;
+        slowest_ns = service_ns > slowest_ns ? service_ns : slowest_ns;
+        serving++;
+    }
+    return serving &&
+           queue_length(board) * slowest_ns < serving * BELL_WAKE_COST_US * UINT64_C(1000);
+}
+
 bool bell_wake_worker(const struct board *board, uint64_t now_us, bool idle_only)
 {
     uint32_t now_ms = (uint32_t)(now_us / 1000);

@@ -29,7 +29,7 @@ enum {
     BOARD_WORKERS_MAX = 2056,
     BOARD_THREADS_MAX = 16384, /* workers * threads at most: an owner number has 14 bits */
     BOARD_SLOTS_MAX = 1 << 20, /* a page word has 20 bits for the slot */
-    BOARD_PAGES = 4,           /* reply pages of one worker thread */
+    BOARD_PAGES = 16,          /* reply pages of one worker thread */
     BOARD_PAGE_BYTES = 16384,
     BOARD_RUNTIME_BYTES = 256, /* longest path prefix of the descriptor sockets, NUL included */
     BOARD_BODY_INLINE = 32768, /* a request body up to this many bytes travels in its slot */
@@ -84,6 +84,7 @@ struct board_worker {
     _Alignas(BOARD_LINE) _Atomic uint32_t ready; /* 1 = serving; worker */
     _Atomic uint32_t busy;          /* threads that answer or tidy up after an answer; worker */
     _Atomic uint64_t requests;      /* finished since it started; worker */
+    _Atomic uint64_t service_ns;    /* of one request, a running mean; 0 = none yet; worker */
     _Atomic uint64_t private_bytes; /* own smaps_rollup, measured when idle; worker */
     _Atomic uint64_t pss_bytes;
     _Atomic uint64_t rss_bytes;

@@ -167,6 +167,17 @@ const char *page_bytes(const struct board *board, uint32_t thread, unsigned page
     return bytes_of(board, thread, page);
 }
 
+/* A thread that waits for a page sleeps until half of them are empty: one wake serves several answers.
+ * The rest is always taken later, so that the wake comes (README 41). */
+static bool is_half_empty(const struct board *board, uint32_t thread)
+{
+    unsigned empty = 0;
+
+    for (unsigned page = 0; page < BOARD_PAGES; page++)
+        empty += atomic_load_explicit(word_of(board, thread, page), memory_order_relaxed) == 0;
+    return empty >= BOARD_PAGES / 2;
+}
+
 void page_release(const struct board *board, uint32_t thread, unsigned page, struct page_word seen)
 {
     uint64_t expected = page_pack(seen);
@@ -175,7 +186,8 @@ void page_release(const struct board *board, uint32_t thread, unsigned page, str
      * look at the sleeper (README 41). */
     (void)atomic_compare_exchange_strong(word_of(board, thread, page), &expected, 0);
     BOARD_STEP(PAGE_RELEASED);
-    bell_ring_page(board, thread);
+    if (is_half_empty(board, thread))
+        bell_ring_page(board, thread);
 }
 
 void page_drop(const struct board *board, uint32_t thread, uint32_t slot, uint32_t turn)

@@ -499,6 +499,7 @@ struct rack *rack_new(struct loop *loop, const struct rack_options *options)
     rack->first_look_us = first_look_us(options);
     list_init(&rack->orphans);
     list_init(&rack->fresh);
+    rack_wake_init(rack);
     if (rack_listen(rack)) {
         free(rack->entries);
         free(rack);
@@ -517,6 +518,7 @@ void rack_free(struct rack *rack)
     rack_unlisten(rack);
     timer_stop(&rack->fresh_timer);
     timer_stop(&rack->nudge_timer);
+    task_cancel(&rack->wake_task);
     free(rack->entries);
     free(rack);
 }

@@ -72,6 +72,13 @@ static void take_page(struct rack *rack, uint32_t thread, struct rack_job *job)
         rack_take_records(job, span_make(rack->page, seen.bytes));
 }
 
+/* Whether a job's pages wait for its client. Not once its worker is done with it: the pages are then needed
+ * for that thread's next answer, which must not wait for this one's client. */
+static bool is_waiting(const struct rack *rack, const struct rack_job *job)
+{
+    return job->is_held_back && slot_look(rack->options.board, job->slot).state != SLOT_DONE;
+}
+
 static bool take_word(struct rack *rack, uint32_t thread, struct page_word word)
 {
     const struct board *board = rack->options.board;
@@ -84,7 +91,7 @@ static bool take_word(struct rack *rack, uint32_t thread, struct page_word word)
         return false;
     if (!entry->job)
         discard(rack, thread, entry);
-    else if (!entry->job->is_held_back)
+    else if (!is_waiting(rack, entry->job))
         take_page(rack, thread, entry->job);
     return true;
 }
@@ -114,7 +121,7 @@ static void find_unanswered(struct rack *rack, uint32_t thread)
         struct rack_job *job = rack->entries[slot].job;
         struct slot_word word;
 
-        if (!job || job->is_held_back)
+        if (!job)
             continue;
         word = slot_look(board, slot);
         if (word.state != SLOT_DONE || word.turn != job->turn || word.owner != thread)
@@ -122,7 +129,7 @@ static void find_unanswered(struct rack *rack, uint32_t thread)
         /* The order of writing is pages, then DONE: whatever it published is visible by now. */
         take_pages(rack, thread);
         job = rack_find_job(rack, slot, word.turn);
-        if (job && !job->is_held_back)
+        if (job)
             rack_break(job, board_worker_of(board, thread), "no end");
     }
 }

@@ -66,8 +66,10 @@ struct rack {
     uint64_t first_look_us; /* how long after queueing it comes; 0 = never */
     struct timer fresh_timer;
     struct timer
-        nudge_timer;    /* only while a wake is unanswered or a request may need a busy process */
-    uint64_t wanted_us; /* when on_wanted was called last */
+        nudge_timer; /* only while a wake is unanswered or a request may need a busy process */
+    struct task wake_task; /* wakes for what was queued in this batch */
+    uint32_t unwoken;      /* requests queued since the last wake */
+    uint64_t wanted_us;    /* when on_wanted was called last */
     struct loop_hook hook;
     struct watch bell;
     char page[BOARD_PAGE_BYTES]; /* the page being read */
@@ -96,7 +98,9 @@ void rack_set_stream(struct rack_job *job, bool is_stream);
 /* rack.c: a held slot was freed on the board, or is not ours any more. */
 void rack_forget(struct rack *rack, struct rack_entry *entry);
 
-/* rack_wake.c: wakes a worker for a queued request and sees to it that somebody comes. */
+/* rack_wake.c: wakes a worker for what was queued, at the end of the batch, and sees to it that somebody
+ * comes. */
+void rack_wake_init(struct rack *rack);
 void rack_wake(struct rack *rack);
 
 /* rack_notice.c: hooks the rack into its loop; takes all pages of a worker's threads; frees orphans that

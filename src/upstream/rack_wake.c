@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/base.h"
 #include "board/bell.h"
 #include "board/queue.h"
 #include "upstream/rack_table.h"
@@ -6,7 +7,8 @@
 enum {
     BUSY_AFTER_US = 1000,    /* a request this old may wake a thread of a busy process */
     WANTED_AFTER_US = 50000, /* and one this old means that more workers are wanted */
-    WANTED_EVERY_US = 1000000
+    WANTED_EVERY_US = 1000000,
+    UNWOKEN_MAX = 16 /* requests of one batch, some 100 us of work */
 };
 
 static void on_nudge_due(struct timer *timer);
@@ -17,12 +19,34 @@ static void nudge_in(struct rack *rack, uint64_t delay_ms)
         timer_set(rack->loop, &rack->nudge_timer, delay_ms, on_nudge_due);
 }
 
-void rack_wake(struct rack *rack)
+static void wake(struct rack *rack)
 {
-    if (bell_wake_worker(rack->options.board, loop_now_us(rack->loop), true))
+    rack->unwoken = 0;
+    if (!bell_can_wait(rack->options.board) &&
+        bell_wake_worker(rack->options.board, loop_now_us(rack->loop), true))
         nudge_in(rack, BELL_REPEAT_MS);
     else
         nudge_in(rack, BUSY_AFTER_US / 1000);
+}
+
+static void on_batch_end(struct task *task)
+{
+    wake(CONTAINER_OF(task, struct rack, wake_task));
+}
+
+void rack_wake_init(struct rack *rack)
+{
+    task_init(&rack->wake_task, on_batch_end);
+}
+
+/* What one batch of events queues is worth one wake: a worker that finds several requests sleeps less often.
+ * Only a long batch does not make the first of them wait for the last. */
+void rack_wake(struct rack *rack)
+{
+    if (++rack->unwoken >= UNWOKEN_MAX)
+        wake(rack);
+    else
+        loop_defer(rack->loop, &rack->wake_task);
 }
 
 static void want_workers(struct rack *rack, uint64_t now_us)
@@ -54,7 +78,9 @@ static void on_nudge_due(struct timer *timer)
 
     if (oldest_us < 0)
         return;
-    if (bell_wake_worker(rack->options.board, now_us, idle_only))
+    if (idle_only && bell_can_wait(rack->options.board))
+        nudge_in(rack, BUSY_AFTER_US / 1000);
+    else if (bell_wake_worker(rack->options.board, now_us, idle_only))
         nudge_in(rack, BELL_REPEAT_MS);
     else if (idle_only)
         nudge_in(rack, BUSY_AFTER_US / 1000);

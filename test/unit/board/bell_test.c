@@ -36,6 +36,36 @@ static void nobody_is_woken_when_nobody_sleeps(void **state)
     world_close(&world);
 }
 
+static void nobody_need_be_woken_when_busy_workers_come_sooner(void **state)
+{
+    struct world world;
+    uint32_t turn;
+    (void)state;
+
+    world_open(&world, 40, 2, 1);
+    assert_false(bell_can_wait(&world.board));
+    atomic_store(&world.board.workers[0].busy, 1);
+    assert_false(bell_can_wait(&world.board));
+    atomic_store(&world.board.workers[0].service_ns, 5000);
+    for (int queued = 0; queued < 11; queued++) {
+        uint32_t slot = (uint32_t)slot_claim(&world.board, 0, &turn);
+
+        slot_begin(&world.board, slot, 0, 0);
+        assert_true(queue_push(&world.board, slot, 1));
+        assert_true(bell_can_wait(&world.board));
+    }
+    /* Twelve requests of 5 us are as long as a wake; two workers have them done in half of it. */
+    slot_begin(&world.board, (uint32_t)slot_claim(&world.board, 0, &turn), 0, 0);
+    assert_true(queue_push(&world.board, 11, 1));
+    assert_false(bell_can_wait(&world.board));
+    atomic_store(&world.board.workers[1].busy, 1);
+    atomic_store(&world.board.workers[1].service_ns, 1000);
+    assert_true(bell_can_wait(&world.board));
+    atomic_store(&world.board.workers[1].service_ns, 2000000);
+    assert_false(bell_can_wait(&world.board));
+    world_close(&world);
+}
+
 static void the_emptiest_worker_is_woken_and_its_latest_sleeper(void **state)
 {
     struct world world;
@@ -259,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_is_woken_when_nobody_sleeps),
+        cmocka_unit_test(nobody_need_be_woken_when_busy_workers_come_sooner),
         cmocka_unit_test(the_emptiest_worker_is_woken_and_its_latest_sleeper),
         cmocka_unit_test(workers_that_take_nothing_are_not_woken),
         cmocka_unit_test(one_wake_is_in_flight_and_repeated_to_another),

@@ -118,7 +118,31 @@ static void pages_are_filled_in_turn_until_the_front_takes_one(void **state)
     assert_int_equal(page_find(&world.board, 0, writer.slot, writer.turn, &word), 3);
     page_release(&world.board, 0, 3, word);
     assert_true(page_can_write(&writer));
-    assert_int_equal(page_find(&world.board, 0, writer.slot, writer.turn, &word), 0);
+    assert_int_equal(page_find(&world.board, 0, writer.slot, writer.turn, &word), 4);
+    world_close(&world);
+}
+
+static void a_thread_that_waits_is_rung_when_half_of_its_pages_are_empty(void **state)
+{
+    struct world world;
+    struct page_writer writer;
+    struct page_word word;
+    (void)state;
+
+    world_open(&world, 4, 1, 1);
+    writer = start(&world, 0);
+    for (int i = 0; i < BOARD_PAGES; i++) {
+        put_text(&writer, PAGE_DATA, "12345678");
+        page_publish(&writer);
+    }
+    (void)bell_prepare(&world.board, 0, BOARD_SLEEP_PAGE);
+    for (int i = 1; i <= BOARD_PAGES / 2; i++) {
+        int page = page_find(&world.board, 0, writer.slot, writer.turn, &word);
+
+        assert_int_equal(atomic_load(&world.board.threads[0].bell), 0);
+        page_release(&world.board, 0, (unsigned)page, word);
+    }
+    assert_int_equal(atomic_load(&world.board.threads[0].bell), 1);
     world_close(&world);
 }
 
@@ -249,6 +273,7 @@ int main(void)
         cmocka_unit_test(records_go_through_a_page_in_order),
         cmocka_unit_test(a_page_is_full_to_the_last_byte_and_then_takes_nothing),
         cmocka_unit_test(pages_are_filled_in_turn_until_the_front_takes_one),
+        cmocka_unit_test(a_thread_that_waits_is_rung_when_half_of_its_pages_are_empty),
         cmocka_unit_test(a_page_is_released_only_as_it_was_seen),
         cmocka_unit_test(pages_of_other_slots_and_turns_are_not_found),
         cmocka_unit_test(words_that_cannot_be_are_skipped_and_told),

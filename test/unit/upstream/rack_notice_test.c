@@ -87,12 +87,42 @@ static void pages_of_a_client_that_left_are_emptied(void **state)
     world_close();
 }
 
+static void pages_held_back_are_taken_once_the_worker_is_done(void **state)
+{
+    struct exchange *exchange;
+    struct page_writer writer;
+    struct rack_job *job;
+    (void)state;
+
+    world_open(0, 0);
+    exchange = world_start("GET", "/");
+    writer = world_take(0);
+    world_put_head(&writer, 200, 0);
+    page_publish(&writer);
+    world_turn(0);
+    job = exchange->handler_data;
+    job->is_held_back = true;
+    world_put(&writer, PAGE_DATA, 0, span_of("late"));
+    page_publish(&writer);
+    world_turn(0);
+    assert_int_not_equal(atomic_load(&world.board.threads[0].pages[1]), 0);
+    world_put(&writer, PAGE_END, 0, span_of(""));
+    page_publish(&writer);
+    slot_finish(&world.board, writer.slot, 0);
+    world_turn(0);
+    assert_int_equal(atomic_load(&world.board.threads[0].pages[1]), 0);
+    assert_true(exchange->response.ended && !exchange->response.cut);
+    world_end(exchange);
+    world_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sleeping_loop_is_woken_by_its_bell),
         cmocka_unit_test(pages_of_other_loops_and_old_turns_are_left_alone),
         cmocka_unit_test(another_threads_page_ends_the_answer),
+        cmocka_unit_test(pages_held_back_are_taken_once_the_worker_is_done),
         cmocka_unit_test(pages_of_a_client_that_left_are_emptied),
     };
 
