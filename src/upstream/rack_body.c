@@ -360,6 +360,31 @@ static bool try_file(struct rack_job *job, const struct page_record *record, str
     return is_file_record(rest, &file_payload) && is_whole_file(job, file_payload, &status);
 }
 
+/* A bare 500 (no field, no body) is how a worker says that the application raised: the client gets our own
+ * page, or the site's. */
+static bool is_failure(const struct page_record *record, struct span payload, struct span rest)
+{
+    struct page_record end;
+    struct reply_head head;
+    struct span nothing;
+    bool broken;
+
+    return record->type == PAGE_HEAD && reply_head_read(payload, false, &head) &&
+           head.status == 500 && head.field_count == 0 &&
+           page_next(&rest, &end, &nothing, &broken) && end.type == PAGE_END &&
+           !(end.flags & PAGE_CUT);
+}
+
+static bool answer_failure(struct rack_job *job)
+{
+    struct exchange *exchange = job->exchange;
+
+    exchange->times.taken_us = rack_taken_us(job);
+    rack_detach(job);
+    exchange_refuse(exchange, REFUSAL_APP_FAILED);
+    return false;
+}
+
 /* Takes one record; false when the job is over. */
 static bool take_record(struct rack_job *job, const struct page_record *record, struct span payload,
                         struct span rest)
@@ -370,6 +395,8 @@ static bool take_record(struct rack_job *job, const struct page_record *record, 
     case REPLY_HEAD_PART:
         return gather_head(job, payload);
     case REPLY_HEAD:
+        if (!job->head.size && is_failure(record, payload, rest))
+            return answer_failure(job);
         if (try_file(job, record, payload, rest))
             return serve_file(job, payload, record->flags);
         return take_head(job, payload, record->flags);

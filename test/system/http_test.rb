@@ -179,6 +179,20 @@ class HttpTest < ServerCase
     assert_equal ["203.0.113.9", "https", "203.0.113.9", nil].inspect, ask.(UNIXSocket.new(File.join(@dir, "run/a.sock")))
   end
 
+  def test_an_exception_of_the_application_gets_a_page_of_ours_or_of_the_site
+    app 'run(proc { |_env| raise "boom" })'
+    server = start("-e", "production")
+    page = get(server, "/")
+    assert_equal "500", page.code
+    assert_match(/application failed/, page.body)
+    refute_match(/boom/, page.body)
+    json = JSON.parse(get(server, "/", "Accept" => "application/json").body)
+    assert_equal 500, json["status"]
+    assert_match(/boom.*config\.ru:1/m, server.output)
+    write "public/500.html", "<p>ours"
+    eventually(3) { get(server, "/").body == "<p>ours" }
+  end
+
   def test_an_exception_page_names_the_request
     config "limits: {target: 64}\n"
     server = start

@@ -92,6 +92,26 @@ static void without_room_to_spool_the_worker_waits_and_nothing_is_lost(void **st
     world_close();
 }
 
+static void a_bare_500_becomes_our_own_page(void **state)
+{
+    struct exchange *exchange;
+    struct page_writer writer;
+    (void)state;
+
+    world_open(0, 0);
+    exchange = world_start("GET", "/");
+    writer = world_take(0);
+    world_put_head(&writer, 500, 0);
+    world_put(&writer, PAGE_END, 0, span_of(""));
+    page_publish(&writer);
+    slot_finish(&world.board, writer.slot, 0);
+    world_turn(0);
+    assert_int_equal(exchange->refusal, REFUSAL_APP_FAILED);
+    assert_int_equal(world.broken, 0);
+    world_end(exchange);
+    world_close();
+}
+
 static void a_stream_feels_its_client(void **state)
 {
     struct exchange *exchange;
@@ -327,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_client_holds_up_no_worker),
         cmocka_unit_test(without_room_to_spool_the_worker_waits_and_nothing_is_lost),
+        cmocka_unit_test(a_bare_500_becomes_our_own_page),
         cmocka_unit_test(a_stream_feels_its_client),
         cmocka_unit_test(garbage_is_502_and_the_worker_is_reported),
         cmocka_unit_test(a_page_word_that_cannot_be_reports_the_worker),
