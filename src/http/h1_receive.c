@@ -7,7 +7,7 @@
 #include <errno.h>
 
 enum {
-    READ_HEAD = 8 * 1024, /* room for one read while a head is expected */
+    READ_HEAD = 16 * 1024, /* room for one read while a head is expected: small bodies come along */
     READ_BODY = 64 * 1024
 };
 

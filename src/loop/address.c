@@ -139,19 +139,44 @@ size_t address_format(const struct address *address, char *out, size_t room)
                    room);
 }
 
-size_t address_format_host(const struct address *address, char *out, size_t room)
+/* Four bytes with dots between them: asked for with every request, so that it does not print. */
+static size_t put_ip4(const unsigned char bytes[4], char out[INET6_ADDRSTRLEN])
 {
+    size_t size = 0;
+
+    for (int i = 0; i < 4; i++) {
+        if (i)
+            out[size++] = '.';
+        size += num_format(bytes[i], out + size);
+    }
+    return size;
+}
+
+static size_t put_host(const struct address *address, char text[INET6_ADDRSTRLEN])
+{
+    static const unsigned char local[4] = {127, 0, 0, 1};
     const struct in6_addr *ip6 = &address->socket.ip6.sin6_addr;
-    char text[INET6_ADDRSTRLEN];
-    const char *host;
 
     if (address_is_unix(address))
-        host = "127.0.0.1";
-    else if (address->socket.any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(ip6))
-        host = inet_ntop(AF_INET, &ip6->s6_addr[12], text, sizeof(text));
-    else
-        host = host_text(address, text);
-    return written(snprintf(out, room, "%s", host), room);
+        return put_ip4(local, text);
+    if (address->socket.any.sa_family == AF_INET)
+        return put_ip4((const unsigned char *)&address->socket.ip4.sin_addr, text);
+    if (IN6_IS_ADDR_V4MAPPED(ip6))
+        return put_ip4(&ip6->s6_addr[12], text);
+    return strlen(inet_ntop(AF_INET6, ip6, text, INET6_ADDRSTRLEN));
+}
+
+size_t address_format_host(const struct address *address, char *out, size_t room)
+{
+    char text[INET6_ADDRSTRLEN];
+    size_t size = put_host(address, text);
+
+    if (room == 0)
+        return 0;
+    size = size < room ? size : room - 1;
+    memcpy(out, text, size);
+    out[size] = '\0';
+    return size;
 }
 
 unsigned address_port(const struct address *address)
