@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { LINGER_MS = 1000 }; /* how long a connection from the backlog may take to send its request */
+enum { LINGER_MS = 500 }; /* how long a request that is on its way may take to arrive */
 
 /* An order on its way to a loop. */
 struct order {
@@ -58,6 +58,13 @@ void drain_check(struct front_loop *loop)
         end_front(front);
 }
 
+/* Its client may be sending already, and could not know whether the request was begun. */
+static void answer_once(struct front_loop *loop, struct h1_conn *conn)
+{
+    (void)loop;
+    h1_conn_drain(conn, true);
+}
+
 static void close_when_idle(struct front_loop *loop, struct h1_conn *conn)
 {
     (void)loop;
@@ -101,7 +108,7 @@ static void drain_loop(struct post_item *item)
     if (loop->draining)
         return;
     loop->draining = true;
-    accept_each(loop, close_when_idle);
+    accept_each(loop, answer_once);
     accept_stop(loop);
     timer_set(loop->loop, &loop->drain_timer, LINGER_MS, on_linger_over);
     drain_check(loop);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a front: what waits in the backlogs is taken, idle connections close, busy ones say so with
- * their answer, and when the time is over the rest is cut and counted. When the last connection of the
- * last loop is gone, the process ends.
+ * The end of a front: what waits in the backlogs is taken, every connection is given one more answer that
+ * says it is the last, idle ones close when no request came at once, and when the time is over the rest is
+ * cut and counted. When the last connection of the last loop is gone, the process ends.
  */
 #pragma once
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -248,6 +249,33 @@ int listen_open(const struct address *address, const struct listen_options *opti
     if (address_is_unix(address))
         return open_unix(address, options, ret_reason);
     return open_ip(address, options->backlog, ret_reason);
+}
+
+/* Drops what would begin a connection (RFC 9293 3.1: the flags are byte 13, SYN is bit 1). A smaller
+ * backlog would also drop the last step of those that have begun, whose clients believe to be connected
+ * already. */
+static int refuse_beginnings(int fd)
+{
+    static struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x02, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+    };
+    struct sock_fprog program = {.len = ARRAY_LEN(steps), .filter = steps};
+
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == -1 ? -errno
+                                                                                         : 0;
+}
+
+void listen_end(int fd)
+{
+    struct address address;
+
+    if (address_of_socket(fd, &address) == 0 && !address_is_unix(&address) &&
+        refuse_beginnings(fd) == 0)
+        return;
+    (void)listen(fd, 0);
 }
 
 /* accept(2) reports the faults of a connection that waited as if they were its own. */

@@ -194,7 +194,7 @@ void listeners_release(struct master *master)
         struct master_listener *listener = &master->listeners[i];
         /* What systemd passed goes on listening for the next of us. */
         if (listener->fd >= 0 && !listener->inherited)
-            (void)listen(listener->fd, 0);
+            listen_end(listener->fd);
         remove_file(listener);
         listener->inode = 0;
         fd_close(&listener->fd);

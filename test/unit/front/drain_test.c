@@ -37,6 +37,35 @@ static void idle_ones_close_and_busy_ones_are_answered(void **state)
     assert_int_equal(world_end(), 0);
 }
 
+static void a_request_on_its_way_is_answered_as_the_last(void **state)
+{
+    int used, fresh, probe;
+    (void)state;
+
+    world_configure();
+    world_start();
+    used = world_connect(0);
+    world_send(used, "GET /pulse HTTP/1.1\r\nHost: a\r\n\r\n");
+    (void)world_read_until(used, "\r\n\r\nOK");
+    fresh = world_connect(0);
+    while (atomic_load(&world.counters->accepted) < 2)
+        sched_yield();
+    fd_close(&world.listeners[0].fd); /* the front has the last copy, and closes it */
+    world_say(FRONT_DRAIN, 0, 5000);
+    while ((probe = address_connect(&world.listeners[0].address, 1000)) >= 0)
+        close(probe);
+    for (int i = 0; i < 2; i++) {
+        int client = i ? fresh : used;
+
+        world_send(client, "GET /pulse HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_non_null(strstr(world_read_until(client, "\r\n\r\nOK"), "close"));
+        assert_true(world_is_over(client));
+        close(client);
+    }
+    assert_int_equal(world_hear(FRONT_DRAINED).number, 0);
+    assert_int_equal(world_end(), 0);
+}
+
 static void what_waits_in_the_backlog_is_still_answered(void **state)
 {
     int client;
@@ -77,6 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_ones_close_and_busy_ones_are_answered),
+        cmocka_unit_test(a_request_on_its_way_is_answered_as_the_last),
         cmocka_unit_test(what_waits_in_the_backlog_is_still_answered),
         cmocka_unit_test(when_time_is_over_requests_are_cut_and_counted),
     };

@@ -333,6 +333,32 @@ static void access_is_never_given_to_what_a_link_points_at(void **state)
     leave(&room);
 }
 
+static void when_listening_ends_those_who_wait_are_served_and_nobody_is_added(void **state)
+{
+    struct address address = parsed("127.0.0.1:0");
+    int listener = open_at(&address), waiting[3], late, accepted;
+    (void)state;
+
+    assert_int_equal(address_of_socket(listener, &address), 0);
+    for (int i = 0; i < 3; i++)
+        assert_true((waiting[i] = address_connect(&address, 1000)) >= 0);
+    listen_end(listener);
+    late = address_connect(&address, 50);
+    assert_int_equal(late, -ETIMEDOUT);
+    for (int i = 0; i < 3; i++) {
+        char byte = 0;
+
+        assert_true((accepted = listen_accept(listener, NULL)) >= 0);
+        assert_int_equal(send(waiting[i], "x", 1, 0), 1);
+        assert_int_equal(recv(accepted, &byte, 1, MSG_DONTWAIT), 1);
+        (void)close(accepted);
+        (void)close(waiting[i]);
+    }
+    assert_int_equal(listen_accept(listener, NULL), -EAGAIN);
+    (void)close(listener);
+    assert_int_equal(address_connect(&address, 1000), -ECONNREFUSED);
+}
+
 static void a_connection_that_is_accepted_names_its_peer(void **state)
 {
     struct address address = parsed("127.0.0.1:0"), peer, from;
@@ -367,6 +393,7 @@ int main(void)
         cmocka_unit_test(a_missing_folder_is_named_as_the_reason),
         cmocka_unit_test(a_listener_that_fails_half_way_leaves_nothing_behind),
         cmocka_unit_test(access_is_never_given_to_what_a_link_points_at),
+        cmocka_unit_test(when_listening_ends_those_who_wait_are_served_and_nobody_is_added),
         cmocka_unit_test(a_connection_that_is_accepted_names_its_peer),
     };
 
