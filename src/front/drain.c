@@ -76,6 +76,8 @@ static void on_linger_over(struct timer *timer)
     struct front_loop *loop = CONTAINER_OF(timer, struct front_loop, drain_timer);
 
     accept_each(loop, close_when_idle);
+    /* One whose answer was longer becomes idle later. */
+    timer_set(loop->loop, &loop->drain_timer, LINGER_MS, on_linger_over);
     drain_check(loop);
 }
 

@@ -108,6 +108,10 @@ static bool finish(struct h1_conn *conn)
         return false;
     if (!stays)
         return end_connection(conn, cut, by_close);
+    if (work->drops) {
+        h1_state_enter(conn, H1_DROPPING);
+        return true;
+    }
     h1_work_clear(work);
     h1_state_enter(conn, H1_IDLE);
     return true;

@@ -66,6 +66,10 @@ static enum refusal store(struct h1_body_reader *reader, struct request *request
     /* Chunks tell their sizes one by one: the limit holds in the middle, too. */
     if (bytes.size > request->body_limit || body->size > request->body_limit - bytes.size)
         return REFUSAL_TOO_LARGE;
+    if (reader->dropped) {
+        body->size += bytes.size;
+        return REFUSAL_NONE;
+    }
     if (body->fd == -1 && !fits_memory(reader, body, spool, bytes.size))
         refusal = open_file(reader, body, spool);
     if (refusal != REFUSAL_NONE)

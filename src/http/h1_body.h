@@ -19,6 +19,7 @@ struct h1_spool {
 
 struct h1_body_reader {
     enum h1_body kind;
+    bool dropped;           /* counted only; set by the owner behind h1_body_start */
     uint64_t left;          /* LENGTH: bytes still to come */
     struct h1_chunk chunk;  /* CHUNKED */
     uint64_t spooled_bytes; /* this body's share of *spool->used */

@@ -8,7 +8,8 @@
 
 enum {
     READ_HEAD = 16 * 1024, /* room for one read while a head is expected: small bodies come along */
-    READ_BODY = 64 * 1024
+    READ_BODY = 64 * 1024,
+    DROP_BYTES = 64 * 1024 /* of a refused body, to keep the connection */
 };
 
 /* One read. False when the connection is over. */
@@ -95,6 +96,24 @@ static void ask_for_body(struct h1_conn *conn)
         (void)h1_writer_send(&work->writer, &work->exchange, conn->stream);
 }
 
+/* A client that waits to be asked sends no body, or may not; else what is left of a small one is read
+ * behind the answer. */
+static bool refuse_head(struct h1_conn *conn, enum refusal refusal)
+{
+    struct h1_work *work = conn->work;
+    struct request *request = &work->exchange.request;
+
+    if (!request->has_body)
+        return h1_answer_refuse(conn, refusal);
+    if (work->framing.expects_continue || !work->framing.keep_alive || request->length > DROP_BYTES)
+        return h1_answer_refuse_unread(conn, refusal);
+    h1_body_start(&work->body, &work->framing, conn->options->header_bytes);
+    work->body.dropped = true;
+    request->body_limit = DROP_BYTES;
+    work->drops = true;
+    return h1_answer_refuse(conn, refusal);
+}
+
 static bool take_head(struct h1_conn *conn)
 {
     struct h1_work *work = conn->work;
@@ -117,8 +136,7 @@ static bool take_head(struct h1_conn *conn)
         (uint64_t)request->length > request->body_limit)
         refusal = REFUSAL_TOO_LARGE;
     if (refusal != REFUSAL_NONE)
-        return request->has_body ? h1_answer_refuse_unread(conn, refusal)
-                                 : h1_answer_refuse(conn, refusal);
+        return refuse_head(conn, refusal);
     if (!request->has_body)
         return hand_over(conn);
     h1_body_start(&work->body, &work->framing, conn->options->header_bytes);
@@ -197,6 +215,30 @@ bool h1_receive_body(struct h1_conn *conn)
     /* Half a body is never handed over: the application could not tell it from a whole one. */
     if (conn->eof)
         h1_state_close(conn, REFUSAL_BODY_SHORT, false);
+    return conn->ready;
+}
+
+bool h1_receive_dropped(struct h1_conn *conn)
+{
+    struct h1_work *work = conn->work;
+    enum h1_body_result result;
+    enum refusal refusal;
+    size_t used;
+
+    if (!read_ready(conn))
+        return false;
+    result = h1_body_read(&work->body, &work->exchange.request, &work->spool,
+                          buf_span(&work->input), &used, &refusal);
+    buf_consume(&work->input, used);
+    if (result == H1_BODY_END) {
+        h1_work_clear(work);
+        h1_state_enter(conn, H1_IDLE);
+        return true;
+    }
+    if (result == H1_BODY_REFUSED)
+        h1_answer_start_linger(conn);
+    else if (conn->eof)
+        h1_state_close(conn, REFUSAL_NONE, false);
     return conn->ready;
 }
 

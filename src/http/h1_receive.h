@@ -11,6 +11,9 @@
 bool h1_receive_head(struct h1_conn *conn);
 bool h1_receive_body(struct h1_conn *conn);
 
+/* Reads on in the body of a request that was refused with its head. */
+bool h1_receive_dropped(struct h1_conn *conn);
+
 /* Deadlines: the head did not come in time; a second of the body has passed. */
 void h1_receive_late_head(struct h1_conn *conn);
 void h1_receive_check_rate(struct h1_conn *conn);

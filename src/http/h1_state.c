@@ -58,6 +58,7 @@ static const struct h1_state_row states[] = {
     [H1_ANSWER] = {"answer", 0, h1_answer_step, NULL, NULL},
     [H1_WRITING] = {"writing", STREAM_WRITE, h1_answer_step, tick_ms, h1_answer_check_rate},
     [H1_TUNNEL] = {"tunnel", 0, step_nothing, NULL, NULL},
+    [H1_DROPPING] = {"dropping", STREAM_READ, h1_receive_dropped, linger_ms, end_quietly},
     [H1_LINGER] = {"linger", STREAM_READ, h1_answer_linger, linger_ms, end_quietly},
     [H1_CLOSED] = {"closed", 0, step_nothing, NULL, NULL},
 };

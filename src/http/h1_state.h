@@ -2,7 +2,7 @@
 /*
  * The states of an HTTP/1 connection and what its parts share; used by http/h1_* only.
  *
- *   idle -> head -> reading -> answer <-> writing -> idle | tunnel | linger -> closed
+ *   idle -> head -> reading -> answer <-> writing -> idle | dropping | tunnel | linger -> closed
  *
  * A step does what can be done now. Steps call the service, which may end the connection: closing only
  * marks it and lets go of the stream; the memory goes when the outermost call is over.
@@ -14,13 +14,14 @@
 struct tunnel;
 
 enum h1_state {
-    H1_IDLE,    /* no byte of a request is there */
-    H1_HEAD,    /* a part of a head is */
-    H1_READING, /* the body is coming */
-    H1_ANSWER,  /* the handler has it; output goes out as it comes */
-    H1_WRITING, /* output waits for the client */
-    H1_TUNNEL,  /* the application has the connection; http/tunnel relays */
-    H1_LINGER,  /* all is sent and our direction closed; what still comes is dropped */
+    H1_IDLE,     /* no byte of a request is there */
+    H1_HEAD,     /* a part of a head is */
+    H1_READING,  /* the body is coming */
+    H1_ANSWER,   /* the handler has it; output goes out as it comes */
+    H1_WRITING,  /* output waits for the client */
+    H1_TUNNEL,   /* the application has the connection; http/tunnel relays */
+    H1_DROPPING, /* refused and answered; its small body is read for the sake of the next request */
+    H1_LINGER,   /* all is sent and our direction closed; what still comes is dropped */
     H1_CLOSED
 };
 

@@ -50,7 +50,7 @@ void h1_work_clear(struct h1_work *work)
         return;
     h1_body_done(&work->body, &work->spool);
     exchange_reset(&work->exchange);
-    work->begun = work->shown = work->unread = false;
+    work->begun = work->shown = work->drops = work->unread = false;
 }
 
 void h1_work_give(struct h1_work *work)

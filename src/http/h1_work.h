@@ -28,6 +28,7 @@ struct h1_work {
     uint64_t body_bytes; /* received since the head was complete */
     bool begun;          /* the exchange is prepared */
     bool shown;          /* the service knows the exchange, so it must see its end */
+    bool drops;          /* refused, but its body is small enough to be read behind the answer */
     bool unread;         /* bytes of a refused request may still come */
 };
 

@@ -120,6 +120,27 @@ class BodiesTest < ServerCase
     end
   end
 
+  # What is left of a small body is no request, and the next one is answered on the same connection.
+  def test_a_small_refused_upload_keeps_the_connection
+    config "limits: {body: 1k}\nsites: [{host: a, limits: {body: 1k}}]\n"
+    app 'run(proc { |env| [200, {"content-type" => "text/plain"}, [env["PATH_INFO"]]] })'
+    server = start
+    body = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n" * 1000
+    chunks = "1000\r\n#{body[0, 4096]}\r\n0\r\n\r\n"
+    connect(server) do |socket|
+      [["a", 413], ["unknown", 404]].product(["Content-Length: #{body.bytesize}\r\n\r\n#{body}", "Transfer-Encoding: chunked\r\n\r\n#{chunks}"]).each do |(host, status), rest|
+        next if status == 413 && rest.start_with?("Tr") # found out too late to go on
+
+        socket.write("POST /up HTTP/1.1\r\nHost: #{host}\r\n#{rest}")
+        assert_equal [status, true], read_reply(socket).to_a.values_at(0, 4)
+        socket.write("GET /next HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert_equal [200, "/next"], read_reply(socket).to_a.values_at(0, 2)
+      end
+      socket.write("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n")
+      assert_equal 413, read_reply(socket).status, "before the body has come"
+    end
+  end
+
   def test_input_is_rewindable_binary_and_whole_for_every_size_and_rack
     text = <<~'RUBY'
       run(proc { |env|

@@ -75,4 +75,19 @@ class StopTest < ServerCase
     assert_operator now - begun, :<, 3
     sockets.each { |socket| assert_equal("", socket.read) && socket.close }
   end
+
+  # Its head promised more requests, so its client stays.
+  def test_an_answer_that_outlives_the_moment_does_not_hold_the_stop_up
+    app 'run(proc { |env| [200, {"content-type" => "text/plain", "content-length" => "40"}, Enumerator.new { |list| 20.times { list << "xy"; sleep 0.05 } }] })'
+    server = start
+    connect(server) do |socket|
+      socket.write("#{REQUEST}\r\n")
+      assert socket.wait_readable(10)
+      begun = now
+      assert_equal 0, stop(server)
+      assert_operator now - begun, :<, 5
+      assert_equal "xy" * 20, read_reply(socket).body
+      assert_equal "", socket.read
+    end
+  end
 end
