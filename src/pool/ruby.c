@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -173,12 +174,28 @@ static bool ask(const struct ruby_options *options, const char *program, struct 
     return false;
 }
 
+/* Where RubyGems keeps what it has compiled, for a library that is a gem's; native.rb knows both places. */
+static bool is_in_gem(const char *library, const char *abi)
+{
+    struct span gem = span_first(span_of(library), span_find_last(span_of(library), '/'));
+    struct span gems = span_first(gem, span_find_last(gem, '/'));
+    char pattern[PATH_MAX];
+    glob_t found = {.gl_pathc = 0};
+    bool is_found;
+
+    (void)snprintf(pattern, sizeof pattern, "%.*s/../extensions/*/%s%.*s/leat/%s/leat_ext.so",
+                   SPAN_ARG(gems), abi, SPAN_ARG(span_skip(gem, gems.size)), abi);
+    is_found = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
+    globfree(&found);
+    return is_found;
+}
+
 static int check_extension(const struct ruby *ruby, const char *library, struct faults *faults)
 {
     char path[PATH_MAX];
 
     (void)snprintf(path, sizeof path, "%s/leat/%s/leat_ext.so", library, ruby->abi);
-    if (access(path, R_OK) == 0)
+    if (access(path, R_OK) == 0 || is_in_gem(library, ruby->abi))
         return 0;
     faults_add(faults, NULL, 0, 0, "ruby",
                "%s (%s) has no extension of this server at %s; build it: make extension RUBY=%s, "

@@ -100,6 +100,26 @@ static void a_missing_extension_is_told_with_the_command(void **state)
     faults_done(&faults);
 }
 
+static void an_extension_that_rubygems_keeps_apart_is_found(void **state)
+{
+    struct faults faults = {.size = 0};
+    struct ruby ruby;
+    char command[400];
+    char library[100];
+    struct ruby_options options = {.folder = folder, .environ = environment, .library = library};
+
+    (void)state;
+    put("ruby", "#!/bin/sh\nprintf '/opt/ruby\\n8.8.1\\n8.8.0\\n'\n");
+    (void)snprintf(library, sizeof library, "%s/gems/leat-1/lib", folder);
+    (void)snprintf(command, sizeof command,
+                   "cd %s && mkdir -p gems/leat-1/lib extensions/x/8.8.0/leat-1/leat/8.8.0 && "
+                   "touch extensions/x/8.8.0/leat-1/leat/8.8.0/leat_ext.so",
+                   folder);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(ruby_find(&options, &ruby, &faults), 0);
+    ruby_done(&ruby);
+}
+
 static void the_library_is_beside_the_binary_or_where_it_is_named(void **state)
 {
     char binary[100];
@@ -124,6 +144,7 @@ int main(void)
         TEST(the_ruby_in_path_is_asked_for_path_version_and_abi),
         TEST(a_named_one_that_does_not_run_is_a_fault_that_names_it),
         TEST(a_missing_extension_is_told_with_the_command),
+        TEST(an_extension_that_rubygems_keeps_apart_is_found),
         TEST(the_library_is_beside_the_binary_or_where_it_is_named),
     };
 
