@@ -15,18 +15,18 @@ class GemTest < ServerCase
 
     def installed = File.join(home, "gems/leat-#{version}")
 
-    def version = File.read(File.join(ROOT, "lib/leat/version.rb"))[/VERSION = "(.*?)"/, 1]
+    def version = File.read(File.join(ServerCase::ROOT, "lib/leat/version.rb"))[/VERSION = "(.*?)"/, 1]
 
     private
 
     def install(home)
       package = File.join(home, "leat.gem")
-      run("gem", "build", "leat.gemspec", "-o", package, dir: ROOT)
-      run("gem", "install", "--local", "--no-document", "--install-dir", home, package, dir: "/")
+      succeed("gem", "build", "leat.gemspec", "-o", package, dir: ServerCase::ROOT)
+      succeed("gem", "install", "--local", "--no-document", "--install-dir", home, package, dir: "/")
       home
     end
 
-    def run(*command, dir:)
+    def succeed(*command, dir:)
       out, status = Open3.capture2e({ "RUBYOPT" => nil, "LEAT_BINARY" => nil }, *command, chdir: dir)
       raise "#{command.join(" ")}:\n#{out}" unless status.success?
     end
@@ -39,6 +39,10 @@ class GemTest < ServerCase
   end
 
   def binary = File.join(GemTest.home, "bin/leat")
+
+  def find_tool(name)
+    ENV.fetch("PATH").split(File::PATH_SEPARATOR).map { |folder| File.join(folder, name) }.find { |path| File.executable?(path) }
+  end
 
   def test_the_installed_command_knows_its_version
     out, code = leat("version", env: environment, dir: "/")
@@ -74,7 +78,7 @@ class GemTest < ServerCase
   def test_what_is_missing_is_named_in_one_line
     tools = File.join(@dir, "tools")
     FileUtils.mkdir_p([tools, File.join(@dir, "gem")])
-    %w[sh make pkg-config].each { |name| File.symlink(`command -v #{name}`.strip, File.join(tools, name)) }
+    %w[sh make pkg-config].each { |name| File.symlink(find_tool(name), File.join(tools, name)) }
     FileUtils.cp_r([File.join(ROOT, "ext"), File.join(ROOT, "src")], File.join(@dir, "gem"))
     out, status = Open3.capture2e({ "PATH" => tools }, RbConfig.ruby, "extconf.rb", chdir: File.join(@dir, "gem/ext/leat"))
     refute status.success?
