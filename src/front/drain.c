@@ -92,9 +92,9 @@ static void cut(struct front_loop *loop, struct h1_conn *conn)
 static void on_time_over(struct timer *timer)
 {
     struct front_loop *loop = CONTAINER_OF(timer, struct front_loop, drain_cut_timer);
+    unsigned open = atomic_load_explicit(&loop->open, memory_order_relaxed);
 
-    log_warn("drain: time is over, %u connections are cut",
-             atomic_load_explicit(&loop->open, memory_order_relaxed));
+    log_warn("drain: time is over, %u connection%s cut", open, open == 1 ? " is" : "s are");
     accept_each(loop, cut);
     drain_check(loop);
 }

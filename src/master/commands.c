@@ -113,7 +113,8 @@ void commands_stopped(struct master *master)
         free_waiter(waiter);
     }
     if (master->cut)
-        (void)buf_printf(&text, "stopped; %" PRIu64 " requests were cut\n", master->cut);
+        (void)buf_printf(&text, "stopped; %" PRIu64 " %s cut\n", master->cut,
+                         master->cut == 1 ? "request was" : "requests were");
     else
         (void)buf_append(&text, span_of("stopped\n"));
     list_for_each_safe (link, &master->stop_calls) {

@@ -118,9 +118,8 @@ static void on_stop_due(struct timer *timer)
         drain(master);
     } else if (master->phase == MASTER_DRAINING) {
         uint64_t cut = count_requests(master);
-        log_error("stop: the front did not finish in time and is killed; %" PRIu64
-                  " requests are cut",
-                  cut);
+        log_error("stop: the front did not finish in time and is killed; %" PRIu64 " request%s cut",
+                  cut, cut == 1 ? " is" : "s are");
         master->cut += cut;
         fronts_kill(master);
         wait_at_most(master, KILLED_MS);

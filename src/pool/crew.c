@@ -405,6 +405,7 @@ void pool_worker_late(struct pool *pool, uint32_t worker, uint32_t slot)
     request = slot_request(board, slot);
     struct span method = slot_text(board, slot, request->method);
     struct span target = slot_text(board, slot, request->target);
+    target = span_first(target, span_find(target, '?')); /* a query may hold secrets */
     log_error(
         "pool=%s worker %d ran into timeout (%.1f s): %.*s %.*s; the client got 504, the worker is "
         "replaced",

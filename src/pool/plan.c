@@ -295,7 +295,7 @@ static void plan_restart(struct pool *pool)
             return;
         }
         pool->next = add_mold(pool);
-        log_info("pool=%s restart: generation %u is loaded", pool->settings->name,
+        log_info("pool=%s restart: generation %u is being loaded", pool->settings->name,
                  pool->next->generation);
         start_mold(pool, pool->next);
     }
@@ -383,7 +383,8 @@ static void settle_state(struct pool *pool)
 
     if (state == pool->state && state != POOL_CRASHING && (serving > 0) == pool->told_serving)
         return;
-    if (state != pool->state)
+    /* Where nobody serves there is nothing to drain: a start that failed, or a stop at once. */
+    if (state != pool->state && (state != POOL_DRAINING || serving > 0))
         log_info("pool=%s state: %s", pool->settings->name, pool_state_word(state));
     pool->state = state;
     pool->told_serving = serving > 0;

@@ -197,6 +197,20 @@ static void stops_are_answered_when_it_is_over_and_held_until_the_process_ends(v
     world_close(&world);
 }
 
+static void one_cut_request_is_told_in_the_singular(void **state)
+{
+    struct world world;
+    struct control_call stop = {.answers = 0};
+
+    (void)state;
+    open_world(&world);
+    say(&world, CONTROL_STOP, "", &stop);
+    world.master.cut = 1;
+    commands_stopped(&world.master);
+    assert_string_equal(stop.text, "stopped; 1 request was cut\n");
+    world_close(&world);
+}
+
 static void nothing_is_restarted_during_a_stop(void **state)
 {
     struct world world;
@@ -220,6 +234,7 @@ int main(void)
         cmocka_unit_test(a_restart_of_all_waits_for_every_pool),
         cmocka_unit_test(a_pool_that_is_not_there_and_a_server_of_files_answer_at_once),
         cmocka_unit_test(stops_are_answered_when_it_is_over_and_held_until_the_process_ends),
+        cmocka_unit_test(one_cut_request_is_told_in_the_singular),
         cmocka_unit_test(nothing_is_restarted_during_a_stop),
     };
 

@@ -10,6 +10,8 @@
 
 #include "pool_world.h"
 
+#include <sys/mman.h>
+
 static int64_t index_of(const struct world *world, pid_t pid)
 {
     for (uint32_t i = 0; i < world->pool->instance.board.shape.workers; i++)
@@ -215,6 +217,34 @@ static void a_late_worker_goes_when_only_its_late_requests_are_left(void **state
     world_close(&world);
 }
 
+static void the_line_of_a_timeout_has_no_query(void **state)
+{
+    char line[1024] = "";
+    struct world world;
+    const struct board *board;
+    struct slot_request *request;
+    uint32_t turn;
+    int64_t slot;
+    int file = memfd_create("log", MFD_CLOEXEC);
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    board = &world.pool->instance.board;
+    slot = slot_claim(board, 0, &turn);
+    assert_true(slot >= 0);
+    slot_begin(board, (uint32_t)slot, 0, 0);
+    request = slot_request(board, (uint32_t)slot);
+    assert_true(slot_append(board, (uint32_t)slot, span_of("/sleep?secret"), &request->target));
+    log_to(file);
+    pool_worker_late(world.pool, (uint32_t)index_of(&world, 500), (uint32_t)slot);
+    log_to(-1);
+    assert_true(pread(file, line, sizeof line - 1, 0) > 0);
+    (void)close(file);
+    assert_non_null(strstr(line, " /sleep; the client got 504"));
+    world_close(&world);
+}
+
 static void a_worker_that_wrote_garbage_is_killed_as_a_crash(void **state)
 {
     struct world world;
@@ -317,6 +347,7 @@ int main(void)
         cmocka_unit_test(a_second_retirement_may_shorten_the_time_but_keeps_the_reason),
         cmocka_unit_test(a_worker_retired_before_it_was_forked_is_killed_when_it_is),
         cmocka_unit_test(a_late_worker_goes_when_only_its_late_requests_are_left),
+        cmocka_unit_test(the_line_of_a_timeout_has_no_query),
         cmocka_unit_test(a_worker_that_wrote_garbage_is_killed_as_a_crash),
         cmocka_unit_test(numbers_that_name_nobody_change_nothing),
         cmocka_unit_test(an_entry_is_used_again_only_when_every_front_has_given_back),

@@ -10,6 +10,8 @@
 
 #include "pool_world.h"
 
+#include <sys/mman.h>
+
 static void sizes_are_those_of_the_settings_and_never_none(void **state)
 {
     struct world world;
@@ -258,6 +260,36 @@ static void every_state_has_its_word(void **state)
     assert_string_equal(pool_state_word(POOL_DRAINING), "draining");
 }
 
+/* What the log says while the pool is killed. */
+static void kill_and_read(struct world *world, char *line, size_t room)
+{
+    int file = memfd_create("log", MFD_CLOEXEC);
+    ssize_t size;
+
+    log_to(file);
+    pool_kill(world->pool);
+    world_wait(world, 1);
+    log_to(-1);
+    size = pread(file, line, room - 1, 0);
+    line[size > 0 ? size : 0] = '\0';
+    (void)close(file);
+}
+
+static void a_start_that_fails_is_not_called_draining(void **state)
+{
+    struct faults faults = {.size = 0};
+    struct world world;
+    char line[4096];
+    (void)state;
+    world_open(&world, 1, 1);
+    assert_int_equal(pool_start(world.pool, &faults), 0);
+    world_run(&world);
+    kill_and_read(&world, line, sizeof line);
+    assert_null(strstr(line, "draining"));
+    assert_int_equal(world.pool->state, POOL_DRAINING);
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +306,7 @@ int main(void)
         cmocka_unit_test(a_pool_that_runs_is_not_started_by_a_request),
         cmocka_unit_test(memory_that_a_deep_queue_took_is_given_back_when_it_is_empty),
         cmocka_unit_test(processes_open_a_rotated_log_anew_as_soon_as_they_can_be_told),
+        cmocka_unit_test(a_start_that_fails_is_not_called_draining),
         cmocka_unit_test(every_state_has_its_word),
     };
 
