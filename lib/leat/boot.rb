@@ -43,6 +43,8 @@ module Leat
 
     # Runs the process to its end. A worker that has served throws its status here, past every rescue.
     def start(hello, fds, control, loader: nil)
+      # What the application prints stands in the log at once, not when Ruby's buffer is full.
+      $stdout.sync = $stderr.sync = true
       status = catch(:served) do
         guard(hello, fds, hello["index"]) do
           if hello["role"] == "mold"
