@@ -163,16 +163,20 @@ static void fill_counters(const struct master *master, struct snapshot *out)
     out->aborted = atomic_load_explicit(&counters->aborted, memory_order_relaxed);
 }
 
+/* Where clients are served, which the admin address does not. */
 static const struct snapshot_listener *fill_listeners(const struct master *master,
-                                                      struct arena *arena)
+                                                      struct arena *arena, uint32_t *ret_size)
 {
     struct snapshot_listener *listeners =
         take(arena, (master->listener_size + 1) * sizeof *listeners);
 
     for (uint32_t i = 0; i < master->listener_size; i++) {
         char *text = take(arena, CONTROL_PATH + 64);
+        if ((int)i == master->admin_listener)
+            continue;
         (void)address_format(&master->listeners[i].address, text, CONTROL_PATH + 64);
-        listeners[i] = (struct snapshot_listener){text, master->listeners[i].config->certificate};
+        listeners[(*ret_size)++] =
+            (struct snapshot_listener){text, master->listeners[i].config->certificate};
     }
     return listeners;
 }
@@ -197,13 +201,12 @@ int report_write(const struct master *master, bool json, struct buf *out)
         .uptime_s = (double)(clock_ms() - master->started_ms) / 1000,
         .environment = master->config->environment,
         .generation = 1,
-        .listeners = fill_listeners(master, &arena),
-        .listener_size = master->listener_size,
         .pools = pools,
         .pool_size = master->pool_size,
     };
     int result;
 
+    snapshot.listeners = fill_listeners(master, &arena, &snapshot.listener_size);
     fill_counters(master, &snapshot);
     for (uint32_t i = 0; i < master->pool_size; i++) {
         fill_pool(master, i, &arena, &pools[i]);
