@@ -421,7 +421,7 @@ enum resolved resolve_explain(int error, char ret_words[static RESOLVE_WORDS])
     if (answer != RESOLVED_LATER)
         return answer;
     (void)snprintf(ret_words, RESOLVE_WORDS, "cannot be opened: %s", strerror(-error));
-    return RESOLVED_DENIED;
+    return error == -EACCES || error == -EPERM ? RESOLVED_CLOSED : RESOLVED_DENIED;
 }
 
 static enum resolved open_end(const struct end *end, int *ret_fd,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From a name below a root to an open file. Only resolve_open opens a file for reading, and it proves
- * each time that the file lies where CONTRACT "Files" lets it lie: below the root, in `shared/` beside
+ * each time that the file lies where a file may lie: below the root, in `shared/` beside
  * `releases/` when the application is such a release, in /usr/share, or where the site's `links` say.
  *
  * The proof is the kernel's (openat2 with RESOLVE_BENEATH) where no link leaves the root. Otherwise the
@@ -25,6 +25,7 @@ enum resolved {
     RESOLVED_FOLDER,  /* a folder */
     RESOLVED_MISSING, /* nothing, or nothing that can be sent */
     RESOLVED_DENIED,  /* it exists and may not be sent; there are words for the log */
+    RESOLVED_CLOSED,  /* this user may not read it, or not look whether it is there; words, too */
     RESOLVED_FAILED   /* the system is short of something */
 };
 
@@ -53,12 +54,12 @@ enum resolved resolve_look(int root_fd, const char *name, bool beneath, bool in_
                            struct resolve_identity *ret_identity);
 
 /* Opens a file for reading. *ret_fd and *ret_identity are set with RESOLVED_FILE; words with
- * RESOLVED_DENIED. */
+ * RESOLVED_DENIED and RESOLVED_CLOSED. */
 enum resolved resolve_open(const struct static_root *root, int root_fd, const char *name,
                            int *ret_fd, struct resolve_identity *ret_identity,
                            char ret_words[static RESOLVE_WORDS]);
 
-/* What a negative errno of opening means, and the words when that is RESOLVED_DENIED. */
+/* What a negative errno of opening means, and the words of RESOLVED_DENIED and RESOLVED_CLOSED. */
 enum resolved resolve_explain(int error, char ret_words[static RESOLVE_WORDS]);
 
 /* The identity of an open file; false when it is no regular file. */

@@ -49,6 +49,11 @@ static struct span set_ending(struct names *names, struct span ending)
     return span_make(names->text, size);
 }
 
+static bool is_barred(enum resolved answer)
+{
+    return answer == RESOLVED_DENIED || answer == RESOLVED_CLOSED;
+}
+
 /* The first name that stands for something, in *ret_name, as look says, which is given a NUL behind
  * each. RESOLVED_FOLDER: the site wants a slash at the end of the request's path. */
 static enum resolved try_names(struct names *names, enum resolved (*look)(void *, struct span),
@@ -76,7 +81,7 @@ static enum resolved try_names(struct names *names, enum resolved (*look)(void *
         *ret_name = name;
         if (answer == RESOLVED_FOLDER)
             is_folder |= i == ENDING_SELF;
-        else if (answer == RESOLVED_DENIED)
+        else if (is_barred(answer))
             result = answer;
         else if (answer != RESOLVED_MISSING)
             return answer;
@@ -193,6 +198,9 @@ static void work(struct offload_job *job)
         search->answer = try_names(&search->names, open_name, search, &name);
     else
         search->answer = resolve_explain(search->root_fd, search->words);
+    /* A root that is no folder for us bars no way to the application. */
+    if (search->root_fd < 0 && search->answer == RESOLVED_DENIED)
+        search->answer = RESOLVED_CLOSED;
     if (search->answer != RESOLVED_FILE || !has_forms(&search->names))
         return;
     for (enum coding coding = CODING_IDENTITY + 1; coding < CODING_COUNT; coding++)
@@ -221,8 +229,15 @@ static void finish(struct exchange *exchange, struct static_cache *cache, const 
     case RESOLVED_FOLDER:
         reply_redirect(exchange);
         break;
-    case RESOLVED_MISSING:
     case RESOLVED_DENIED:
+        /* A page or a file of the application's choice has an answer for its absence. */
+        if (names->breadth == BREADTH_ONE)
+            on_missing(exchange);
+        else
+            exchange_refuse(exchange, REFUSAL_NOT_FOUND);
+        break;
+    case RESOLVED_MISSING:
+    case RESOLVED_CLOSED:
         on_missing(exchange);
         break;
     case RESOLVED_LATER:
@@ -288,7 +303,7 @@ static void on_done(struct offload_job *job)
 
     hold(search); /* the cache may drop one for another */
     adopt(search);
-    if (search->answer == RESOLVED_DENIED)
+    if (is_barred(search->answer))
         log_denied(search);
     if (search->answer == RESOLVED_FILE)
         form = found_form(search);

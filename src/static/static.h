@@ -30,9 +30,10 @@ struct static_cache *static_cache_new(struct loop *loop, struct offload *offload
 void static_cache_free(struct static_cache *cache);
 
 /* GET and HEAD only: tries $uri, $uri.html and $uri/index.html below the root. Calls on_missing(exchange)
- * when nothing may be served; otherwise takes the exchange over (sets its handler) and answers it: 200,
- * 206, 304, 412, 416 or 301, with the form of the file (br, zstd, gzip) that the client likes best. If
- * the exchange is cancelled meanwhile, nothing is called.
+ * when nothing is there, or only what is never sent; otherwise takes the exchange over (sets its handler)
+ * and answers it: 200, 206, 304, 412, 416 or 301, with the form of the file (br, zstd, gzip) that the
+ * client likes best, and 404 for a link that leads where it may not. If the exchange is cancelled
+ * meanwhile, nothing is called.
  *
  * Where an application stands behind the root, pages of the last two kinds are its page cache: they do not
  * answer a query unless page_query says so, and one that somebody is writing is not there yet. */

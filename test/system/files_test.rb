@@ -55,6 +55,16 @@ class FilesTest < ServerCase
     end
   end
 
+  def test_a_link_that_leads_where_it_may_not_is_404_and_one_line
+    File.symlink("/etc/hostname", File.join(@dir, "public/host"))
+    server = start
+    2.times { assert_equal "404", get(server, "/host").code }
+    lines = server.output.lines.grep(%r{file=\S+/public/host })
+    assert_equal 1, lines.size, server.output
+    assert_match(%r{leads to /etc/hostname, which `links` does not allow; it is not sent}, lines.first)
+    assert_equal "app /.env", get(server, "/.env").body, "what is never sent is the application's"
+  end
+
   def test_dot_names_and_sources_are_never_sent
     %w[.env .git/config app.rb~ x.rb y.php config.ru].each { |name| write "public/#{name}", "leak" }
     write "public/.well-known/x", "known"

@@ -255,7 +255,7 @@ static void a_look_sees_what_is_known_without_opening(void **state)
 static void what_cannot_be_opened_has_words(void **state)
 {
     (void)state;
-    assert_int_equal(resolve_explain(-EACCES, words), RESOLVED_DENIED);
+    assert_int_equal(resolve_explain(-EACCES, words), RESOLVED_CLOSED);
     assert_non_null(strstr(words, "Permission denied"));
     assert_int_equal(resolve_explain(-EMFILE, words), RESOLVED_FAILED);
     assert_int_equal(resolve_explain(-ENOENT, words), RESOLVED_MISSING);

@@ -88,9 +88,31 @@ static void nothing_leads_out_of_the_root(void **state)
     assert_page("/%2e%2e/secret", NULL);
     assert_page("/..%2fsecret", NULL);
     assert_page("//etc/hostname", NULL);
-    assert_page("/link", NULL);
-    assert_page("/absolute", NULL);
     assert_page("/a%00", NULL);
+}
+
+static void a_link_that_leads_out_of_the_root_is_refused(void **state)
+{
+    (void)state;
+    write_text("secret", "secret");
+    make_link("../secret", "public/link");
+    make_link("/etc/hostname", "public/absolute");
+    get("/link");
+    get("/absolute");
+    assert_int_equal(world.refused, 2);
+    assert_int_equal(world.missing, 0);
+    write_text("public/link.html", "page");
+    assert_page("/link", "page");
+}
+
+static void a_root_that_cannot_be_entered_leaves_all_to_the_application(void **state)
+{
+    (void)state;
+    make_link("round", "round");
+    snprintf(world.root_path, sizeof(world.root_path), "%s/round", world.folder);
+    get("/page");
+    assert_int_equal(world.refused, 0);
+    assert_int_equal(world.missing, 1);
 }
 
 static void dot_names_and_sources_are_not_sent(void **state)
@@ -262,6 +284,8 @@ int main(void)
         TEST(tries_the_name_then_html_then_the_index_of_a_folder),
         TEST(names_are_decoded_exactly_once),
         TEST(nothing_leads_out_of_the_root),
+        TEST(a_link_that_leads_out_of_the_root_is_refused),
+        TEST(a_root_that_cannot_be_entered_leaves_all_to_the_application),
         TEST(dot_names_and_sources_are_not_sent),
         TEST(what_comes_changes_and_goes_is_noticed_at_once),
         TEST(a_version_of_the_same_second_is_not_taken_for_the_one_before),
