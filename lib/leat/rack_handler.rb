@@ -8,11 +8,10 @@ module Leat
   # `rackup -s leat` and `rails server -u leat`: this process has loaded the application. A child of it
   # becomes the mold of generation 1; the process itself becomes the server, under its own PID.
   module RackHandler
-    # What rackup says when its user says nothing.
-    RACKUP_PORT = 9292
-    RACKUP_HOSTS = ["localhost", "0.0.0.0", "127.0.0.1"].freeze
     # Options of `rackup -O NAME=VALUE` that the server has under the same name.
     PASSED = %i[workers threads log user group admin control].freeze
+    # The class whose object reads the command line of rackup, in the gem and in Rack 2.
+    SERVERS = %w[Rackup::Server Rack::Server].freeze
 
     module_function
 
@@ -22,8 +21,7 @@ module Leat
               "use another server here (Capybara.server = :puma, for example)"
       end
 
-      given, defaults = sort(options)
-      hand_over(app, arguments(given, options), variables(defaults))
+      hand_over(app, arguments(options), defaults(options))
     end
 
     def valid_options
@@ -33,45 +31,53 @@ module Leat
       }
     end
 
-    # What the user asked for, and what rackup or Rails fill in: those lose to the configuration file.
-    def sort(options)
-      chosen = options.slice(:Port, :Host, :environment, :pid).compact
-      user = options[:user_supplied_options]
-      chosen.partition { |name, value| user ? user.include?(name) : !rackup_default?(name, value) }.map(&:to_h)
-    end
-
-    def rackup_default?(name, value)
-      case name
-      when :Port then value.to_i == RACKUP_PORT
-      when :Host then RACKUP_HOSTS.include?(value)
-      when :environment then true
-      else false
-      end
-    end
-
-    def arguments(given, options)
+    # What the user asked for, as the server's own options.
+    def arguments(options)
+      asked = asked_for(options)
       list = ["start"]
-      list.push("-p", given[:Port].to_s) if given[:Port]
-      list.push("-b", given[:Host].to_s) if given[:Host]
-      list.push("-e", given[:environment].to_s) if given[:environment]
-      list.push("-P", File.expand_path(given[:pid])) if given[:pid]
+      list.push("-p", asked[:Port].to_s) if asked[:Port]
+      list.push("-b", asked[:Host].to_s) if asked[:Host]
+      list.push("-e", asked[:environment].to_s) if asked[:environment]
+      list.push("-P", File.expand_path(asked[:pid])) if asked[:pid]
       list.push("-R", File.expand_path(options[:config])) if other_rackup?(options[:config])
       PASSED.each { |name| list.push("--#{name}", options[name].to_s) if options[name] }
       list.push("-q") if options[:quiet]
+      # This process has left the terminal by now.
+      list.push("-d") if options[:daemonize]
       list
+    end
+
+    # The options that somebody typed. PORT and BINDING, which Rails counts among them, the server reads
+    # for itself.
+    def asked_for(options)
+      names = options[:user_supplied_options] || rackup_options&.keys || options.keys
+      options.slice(*%i[Port Host environment pid] & names).compact.reject do |name, value|
+        (name == :Port && value.to_s == ENV["PORT"]) || (name == :Host && value == ENV["BINDING"])
+      end
+    end
+
+    # What rackup was told on its command line, without what it says by itself.
+    def rackup_options
+      rackup_servers.first&.instance_variable_get(:@options)
+    end
+
+    def rackup_servers
+      SERVERS.select { |name| Object.const_defined?(name) }
+             .flat_map { |name| ObjectSpace.each_object(Object.const_get(name)).to_a }
+    end
+
+    # What rackup and Rails say when their user says nothing: it loses to the configuration file. Their
+    # hosts are those that the server has by itself.
+    def defaults(options)
+      {
+        "LEAT_DEFAULT_PORT" => options[:Port], "LEAT_DEFAULT_ENVIRONMENT" => options[:environment],
+        "LEAT_DEFAULT_PID" => options[:pid] && File.expand_path(options[:pid])
+      }.compact.transform_values(&:to_s)
     end
 
     # A rackup file that is not the one the server would take anyway.
     def other_rackup?(path)
       path.is_a?(String) && File.file?(path) && File.expand_path(path) != File.expand_path("config.ru")
-    end
-
-    def variables(defaults)
-      {
-        "LEAT_DEFAULT_PORT" => defaults[:Port], "LEAT_DEFAULT_BIND" => defaults[:Host],
-        "LEAT_DEFAULT_ENVIRONMENT" => defaults[:environment],
-        "LEAT_DEFAULT_PID" => defaults[:pid] && File.expand_path(defaults[:pid])
-      }.compact.transform_values(&:to_s)
     end
 
     def hand_over(app, arguments, variables)
@@ -97,12 +103,8 @@ module Leat
 
     # rackup removes its PID file at exit; it is the server's now.
     def leave_pid_file
-      %w[Rackup::Server Rack::Server].each do |name|
-        next unless Object.const_defined?(name)
-
-        ObjectSpace.each_object(Object.const_get(name)) do |server|
-          server.options = server.options.merge(pid: "/nonexistent") if server.options[:pid]
-        end
+      rackup_servers.each do |server|
+        server.options = server.options.merge(pid: "/nonexistent") if server.options[:pid]
       end
     end
   end

@@ -160,8 +160,8 @@ struct config_options {
     bool quiet;
     bool verbose;
     const char *target; /* DIR or FILE.ru */
-    const char *default_port, *default_bind, *default_environment,
-        *default_pid; /* weaker than the file: Rails' own */
+    /* Weaker than the file: what Rails and rackup say by themselves. */
+    const char *default_port, *default_environment, *default_pid;
     char **environ;   /* the process environment */
     const char *cwd;  /* `.`: $PWD when it is the same folder, else getcwd */
 };

@@ -258,12 +258,8 @@ static void list_variables(struct bind *bind, const struct listener_spec *bindin
 /* What nobody wrote: the starter's own default, which is weaker than the file. */
 static void list_defaults(struct bind *bind, const struct config_options *options)
 {
-    struct listener_spec spec = {0};
+    struct listener_spec spec = {.port = read_port(bind, "-p", options->default_port)};
 
-    if (given(options->default_bind))
-        (void)read_place(bind, "-b", options->default_bind, &spec);
-    if (!spec.port && !spec.path)
-        spec.port = read_port(bind, "-p", options->default_port);
     add_plain(bind, &bind->entries, &spec);
 }
 
@@ -303,5 +299,7 @@ void overlay_listeners(struct bind *bind, const struct config_options *options)
         gaps.host = binding.host;
     if (option_port || port)
         gaps.port = option_port ? option_port : port;
+    else if (given(options->default_port))
+        gaps.port = read_port(bind, "-p", options->default_port);
     resolve_all(bind, &gaps);
 }

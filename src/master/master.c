@@ -62,11 +62,6 @@ static void take_handed(struct master *master)
         !num_decimal(span_of(environment_get(&master->environment, "LEAT_MOLD_PID")), &pid) ||
         fd > INT_MAX || pid == 0 || pid > INT_MAX || fd_set_cloexec((int)fd, true) != 0)
         return;
-    if (master->config->daemonize) {
-        /* Its parent is the process that is about to end. */
-        (void)close((int)fd);
-        return;
-    }
     master->handed_control = (int)fd;
     master->handed_pid = (pid_t)pid;
 }
@@ -351,7 +346,8 @@ int master_run(const struct master_options *options)
 
     init(master, options);
     log_name("master");
-    if (master->config->daemonize) {
+    /* Who hands over a loaded application has left the terminal already when it asks for -d. */
+    if (master->config->daemonize && !master->handed_pid) {
         int result = daemon_start();
         if (result < 0) {
             fprintf(stderr, "leat: cannot go into the background: %s\n", strerror(-result));

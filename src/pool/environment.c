@@ -17,8 +17,10 @@ enum { FILE_LIMIT = 1 << 20 };
 
 /* Variables that were meant for this process alone. */
 static const char *const ours[] = {
-    "LEAT_CONTROL",   "LEAT_CONTROL_FD", "LEAT_MOLD_PID", "LISTEN_FDS",   "LISTEN_PID",
-    "LISTEN_FDNAMES", "NOTIFY_SOCKET",   "WATCHDOG_USEC", "WATCHDOG_PID", "RACKUP_HANDLER",
+    "LEAT_CONTROL",      "LEAT_CONTROL_FD",          "LEAT_MOLD_PID",    "LISTEN_FDS",
+    "LISTEN_PID",        "LISTEN_FDNAMES",           "NOTIFY_SOCKET",    "WATCHDOG_USEC",
+    "WATCHDOG_PID",      "RACKUP_HANDLER",           "RACK_HANDLER",     "LEAT_BINARY",
+    "LEAT_DEFAULT_PORT", "LEAT_DEFAULT_ENVIRONMENT", "LEAT_DEFAULT_PID",
 };
 
 void environment_done(struct environment *environment)

@@ -206,15 +206,15 @@ static void listeners_option_then_variable_then_file_then_default(void **state)
 
 static void a_starter_s_own_default_is_weaker_than_the_file(void **state)
 {
+    const char *bind = "10.0.0.1";
     struct world world;
     (void)state;
 
     world_open_app(&world, NULL);
     world.options.default_port = "4000";
-    world.options.default_bind = "10.0.0.1";
     world.options.default_environment = "test";
     world.options.default_pid = "tmp/pids/server.pid";
-    assert_string_equal(addresses(&world), "10.0.0.1:4000");
+    assert_string_equal(addresses(&world), "0.0.0.0:4000 [::]:4000");
     assert_string_equal(world.config->environment, "test");
     assert_string_equal(world.config->pid + strlen(world.folder), "/tmp/pids/server.pid");
     assert_false(world.config->pid_named);
@@ -222,6 +222,9 @@ static void a_starter_s_own_default_is_weaker_than_the_file(void **state)
     assert_string_equal(addresses(&world), "127.0.0.1:80");
     assert_string_equal(world.config->environment, "staging");
     assert_null(world.config->pid);
+    world.options.binds = &bind;
+    world.options.bind_size = 1;
+    assert_string_equal(addresses(&world), "10.0.0.1:4000");
     world_close(&world);
 }
 
