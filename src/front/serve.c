@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "front/accept.h"
 #include "front/compress.h"
 #include "front/internal.h"
@@ -11,6 +12,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
+
+enum { SPOOL_LOG_S = 60 };
 
 static struct front_loop *loop_of(const struct exchange *exchange)
 {
@@ -270,11 +273,31 @@ static void step_order(struct front_loop *loop, struct exchange *exchange)
     accept_note_use(exchange);
 }
 
+/* A body that could not be kept is the server's fault, which its operator must hear of. What was wrong
+ * is found out by trying again. */
+static void warn_of_spool(const struct front_loop *loop, const struct exchange *exchange)
+{
+    const char *folder = loop->front->options->config->spool;
+    int fd;
+
+    if (!folder || !log_allow(span_of("request-spool"), SPOOL_LOG_S, NULL))
+        return;
+    fd = fd_temporary(folder);
+    log_warn("spool=%s a request body cannot be kept: %s, answered 503 id=%.*s %.*s %.*s", folder,
+             fd < 0 ? strerror(-fd) : "no room on its disk or within limits.spool",
+             SPAN_ARG(exchange->id), SPAN_ARG(exchange->request.method_text),
+             SPAN_ARG(exchange->request.path));
+    if (fd >= 0)
+        fd_close(&fd);
+}
+
 static void step_log(struct front_loop *loop, struct exchange *exchange)
 {
     const struct site *site = exchange->site;
     const char *pool = site && site->config->pool ? site->config->pool->name : NULL;
 
+    if (exchange->refusal == REFUSAL_SPOOL)
+        warn_of_spool(loop, exchange);
     access_log_add(&loop->lines, exchange, pool);
 }
 

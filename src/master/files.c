@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 int files_make_parents(const char *path)
@@ -41,6 +43,60 @@ static int open_append(const char *path, bool follow)
     return fd == -1 ? -errno : fd;
 }
 
+/* Kernel interfaces look like folders that root may write, and take no new files. */
+static bool is_made_by_kernel(const char *folder)
+{
+    static const unsigned kinds[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC, CGROUP_SUPER_MAGIC,
+                                     CGROUP2_SUPER_MAGIC};
+    struct statfs found;
+
+    for (size_t i = 0; statfs(folder, &found) == 0 && i < ARRAY_LEN(kinds); i++)
+        if ((unsigned)found.f_type == kinds[i])
+            return true;
+    return false;
+}
+
+/* A socket or a PID file that is there already is its opener's to judge. */
+static int probe_existing(const char *path, const struct stat *info)
+{
+    if (S_ISDIR(info->st_mode))
+        return -EISDIR;
+    return S_ISREG(info->st_mode) && eaccess(path, W_OK) == -1 ? -errno : 0;
+}
+
+static int probe_folder(const char *folder)
+{
+    struct stat info;
+
+    if (stat(folder, &info) == -1)
+        return -errno;
+    if (!S_ISDIR(info.st_mode))
+        return -ENOTDIR;
+    if (is_made_by_kernel(folder))
+        return -ENOENT;
+    return eaccess(folder, W_OK | X_OK) == -1 ? -errno : 0;
+}
+
+int files_probe(const char *path)
+{
+    char *folder = must_copy(path);
+    struct stat info;
+    int result;
+
+    if (stat(path, &info) == 0) {
+        result = probe_existing(path, &info);
+    } else {
+        do {
+            char *slash = strrchr(folder, '/');
+            CHECK(slash);
+            slash[slash == folder] = '\0';
+            result = probe_folder(folder);
+        } while (result == -ENOENT && folder[1] && !is_made_by_kernel(folder));
+    }
+    free(folder);
+    return result;
+}
+
 /* Whether nobody but root could have put something into the path's folder. */
 static bool only_root_writes(const char *path)
 {
@@ -53,19 +109,34 @@ static bool only_root_writes(const char *path)
     return safe;
 }
 
-/* This process has one thread, so that changing its effective user for a moment is seen by nobody. */
-static int open_as(const char *path, const struct account *account)
+static int open_unfollowed(const char *path)
 {
-    int fd = -EPERM;
+    return open_append(path, false);
+}
+
+/* This process has one thread, so that changing its effective user for a moment is seen by nobody. */
+static int do_as(const struct account *account, int (*act)(const char *path), const char *path)
+{
+    int result = -EPERM;
 
     if (setegid(account->gid) == 0) {
         if (seteuid(account->uid) == 0) {
-            fd = open_append(path, false);
+            result = act(path);
             CHECK(seteuid(0) == 0);
         }
         CHECK(setegid(0) == 0);
     }
-    return fd;
+    return result;
+}
+
+static bool is_for_account(const char *path, const struct account *account)
+{
+    return account->change && geteuid() == 0 && !only_root_writes(path);
+}
+
+int files_probe_log(const char *path, const struct account *account)
+{
+    return is_for_account(path, account) ? do_as(account, files_probe, path) : files_probe(path);
 }
 
 int files_open_log(const char *path, const struct account *account)
@@ -76,7 +147,7 @@ int files_open_log(const char *path, const struct account *account)
         fd = fcntl(path[3] == 'o' ? STDOUT_FILENO : STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
         return fd == -1 ? -errno : fd;
     }
-    if (account->change && geteuid() == 0 && !only_root_writes(path))
-        return open_as(path, account);
+    if (is_for_account(path, account))
+        return do_as(account, open_unfollowed, path);
     return open_append(path, true);
 }

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/num.h"
+#include "config/origin.h"
 #include "master/commands.h"
 #include "master/daemon.h"
 #include "master/fronts.h"
@@ -13,9 +14,11 @@
 #include "master/logs.h"
 #include "master/marker.h"
 #include "master/notify.h"
+#include "master/owner.h"
 #include "master/phase.h"
 #include "master/place.h"
 #include "master/signals.h"
+#include "master/spool.h"
 #include "master/title.h"
 #include "pool/account.h"
 
@@ -136,19 +139,11 @@ static int take_pidfile(struct master *master, struct faults *faults)
     return 0;
 }
 
-/* Whom the front becomes: `user`, else as root the owner of the application. */
 static int find_account(struct master *master, struct faults *faults)
 {
-    const struct config *config = master->config;
     char path[PATH_MAX];
 
-    (void)snprintf(path, sizeof path, "%s", config->folder);
-    if (config->pool_size && config->pools[0]->rackup && *config->pools[0]->rackup == '/')
-        (void)snprintf(path, sizeof path, "%s", config->pools[0]->rackup);
-    else if (config->pool_size)
-        (void)snprintf(path, sizeof path, "%s/%s", config->pools[0]->app,
-                       config->pools[0]->rackup ? config->pools[0]->rackup : "config.ru");
-    if (account_find(config->user, config->group, path, "user", &master->account, faults) != 0)
+    if (owner_find(master->config, &master->account, path, faults) != 0)
         return -1;
     if (master->account.uid == 0)
         log_warn("everything runs as root: %s is root's and no user is set", path);
@@ -175,6 +170,22 @@ static int open_logs(struct master *master, struct faults *faults)
         daemon_leave_terminal(master->log_fd);
     log_to(master->log_fd);
     choose_loops(master);
+    return 0;
+}
+
+/* The default folder does without: a server whose bodies are small may stand on a read-only disk. */
+static int open_spool(const struct master *master, struct faults *faults)
+{
+    const char *folder = master->config->spool;
+    int result = folder ? spool_prepare(folder, &master->account) : 0;
+
+    if (result == 0)
+        return 0;
+    if (origin_find(master->config, "spool")) {
+        faults_add(faults, NULL, 0, 0, "spool", "%s: %s", folder, strerror(-result));
+        return -1;
+    }
+    log_warn("spool=%s %s: request bodies over 32 kB are answered 503", folder, strerror(-result));
     return 0;
 }
 
@@ -276,9 +287,9 @@ static int open_all(struct master *master, struct faults *faults)
     list_pools(master);
     if (open_system(master, faults) != 0 || take_pidfile(master, faults) != 0 ||
         listeners_open(master, faults) != 0 || find_account(master, faults) != 0 ||
-        open_logs(master, faults) != 0 || open_control(master, faults) != 0 ||
-        make_pools(master, faults) != 0 || fronts_prepare(master, faults) != 0 ||
-        start_pools(master, faults) != 0)
+        open_logs(master, faults) != 0 || open_spool(master, faults) != 0 ||
+        open_control(master, faults) != 0 || make_pools(master, faults) != 0 ||
+        fronts_prepare(master, faults) != 0 || start_pools(master, faults) != 0)
         return -1;
     return fronts_start(master, faults);
 }

@@ -91,6 +91,34 @@ static void a_log_in_a_place_that_takes_none_is_told(void **state)
     assert_int_equal(files_open_log("/proc/nonexistent/x.log", &account), -ENOENT);
 }
 
+static void what_could_not_be_made_is_told_and_nothing_is_made(void **state)
+{
+    struct stat info;
+
+    (void)state;
+    assert_int_equal(files_probe(below("a/b/x.pid")), 0);
+    assert_int_equal(stat(below("a"), &info), -1);
+    assert_int_equal(files_probe("/proc/x.pid"), -ENOENT);
+    assert_int_equal(files_probe("/proc/x/y.log"), -ENOENT);
+    assert_int_equal(files_probe("/sys/x.pid"), -ENOENT);
+    assert_int_equal(files_probe(below("")), -EISDIR);
+    assert_int_equal(files_probe("/dev/null/x.log"), -ENOTDIR);
+}
+
+static void a_log_is_probed_with_the_rights_of_its_account(void **state)
+{
+    struct account account = {.change = true, .uid = 12345, .gid = 12345};
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(chown(folder, 12346, 12346), 0);
+    assert_int_equal(files_probe_log(below("x.log"), &account), -EACCES);
+    assert_int_equal(chown(folder, 12345, 12345), 0);
+    assert_int_equal(files_probe_log(below("x.log"), &account), 0);
+    assert_int_equal(geteuid(), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -100,6 +128,8 @@ int main(void)
         TEST(the_standard_streams_are_copied),
         TEST(root_follows_no_link_that_a_user_put_into_his_folder),
         TEST(a_log_in_a_place_that_takes_none_is_told),
+        TEST(what_could_not_be_made_is_told_and_nothing_is_made),
+        TEST(a_log_is_probed_with_the_rights_of_its_account),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
