@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 #include "cli/verbs.h"
-#include "pool/account.h"
+#include "config/origin.h"
+#include "master/files.h"
+#include "master/owner.h"
+#include "master/spool.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -113,14 +116,84 @@ static bool walk_as(const struct config *config, const struct account *account)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static bool check_roots(const struct config *config)
+/* ---- Named files: as at a start, but nothing is made ---- */
+
+struct files {
+    const struct config *config;
+    const struct account *account;
+    struct faults *faults;
+};
+
+static void judge(const struct files *files, const char *key, const char *path, int error)
+{
+    if (error)
+        origin_fault(files->config, files->faults, key, "%s: %s", path, strerror(-error));
+}
+
+static void probe(const struct files *files, const char *key, const char *path)
+{
+    if (path)
+        judge(files, key, path, files_probe(path));
+}
+
+static void probe_log(const struct files *files, const char *key, const char *path)
+{
+    if (path && *path == '/')
+        judge(files, key, path, files_probe_log(path, files->account));
+}
+
+static void probe_listeners(const struct files *files)
+{
+    const struct config *config = files->config;
+
+    for (uint32_t i = 0; i < config->listener_size; i++)
+        if (strncmp(config->listeners[i].address, "unix:/", 6) == 0)
+            probe(files, "listen", config->listeners[i].address + 5);
+}
+
+static void probe_pool_logs(const struct files *files)
+{
+    const struct config *config = files->config;
+    char key[256];
+
+    for (uint32_t i = 0; i < config->pool_size; i++) {
+        (void)snprintf(key, sizeof(key), "pools.%s.log", config->pools[i]->name);
+        probe_log(files, key, config->pools[i]->log);
+    }
+}
+
+static bool check_files(const struct config *config, const struct account *account)
+{
+    struct faults faults = {0};
+    struct files files = {.config = config, .account = account, .faults = &faults};
+    bool good;
+
+    if (config->pid_named)
+        probe(&files, "pid", config->pid);
+    probe(&files, "control", config->control);
+    probe_listeners(&files);
+    probe_log(&files, "log", config->log);
+    if (config->access_log.format != CONFIG_LOG_OFF)
+        probe_log(&files, "access_log.file", config->access_log.file);
+    probe_pool_logs(&files);
+    if (config->spool && origin_find(config, "spool"))
+        judge(&files, "spool", config->spool, spool_probe(config->spool, account));
+    good = faults.size == 0;
+    cli_print_faults(&faults);
+    return good;
+}
+
+static bool check_as_front(const struct config *config)
 {
     struct faults faults = {0};
     struct account account = {0};
+    char path[PATH_MAX];
     bool good = false;
 
-    if (account_find(config->user, config->group, NULL, "user", &account, &faults) == 0)
-        good = account.change ? walk_as(config, &account) : walk_sites(config, &account);
+    if (owner_find(config, &account, path, &faults) == 0) {
+        good = check_files(config, &account);
+        good &= account.change ? walk_as(config, &account) : walk_sites(config, &account);
+    }
     cli_print_faults(&faults);
     account_done(&account);
     return good;
@@ -129,7 +202,7 @@ static bool check_roots(const struct config *config)
 int cli_check(const struct cli_call *call)
 {
     struct config *config = cli_load(call);
-    bool good = config && check_roots(config);
+    bool good = config && check_as_front(config);
 
     if (good)
         (void)printf("%s: no mistakes\n", config->file ? config->file : config->folder);
