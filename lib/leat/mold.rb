@@ -11,7 +11,10 @@ module Leat
       @control = control
       @loader = loader
       @environment = ENV.to_h
-      @preload = hello["preload"] != "false"
+      @development = hello["environment"] == "development"
+      # In development nothing is forked, unless there is an application already: as `rails server` and
+      # rackup set it up (log on the terminal, middleware) it is in this process only.
+      @preload = hello["preload"] != "false" || (@development && !loader.nil?)
     end
 
     def run
@@ -41,7 +44,7 @@ module Leat
       release_connections
       report_threads
       look_for_streams if watch
-      warm_up if @preload
+      warm_up if @preload && !@development
     end
 
     # Rails reconnects by itself after a fork; what it holds now would be shared.

@@ -2,6 +2,7 @@
 #include "master/pidfile.h"
 
 #include "base/fd.h"
+#include "base/num.h"
 #include "base/span.h"
 #include "master/files.h"
 
@@ -55,7 +56,18 @@ static int open_locked(const char *path, pid_t *ret_holder)
     return -EBUSY;
 }
 
-static int write_number(int fd, bool *ret_stale)
+/* rackup and `rails server` write the file before they become this program. */
+static bool holds_own_number(int fd)
+{
+    char text[32] = "";
+    uint64_t number;
+
+    return pread(fd, text, sizeof text - 1, 0) > 0 &&
+           num_decimal(span_make(text, strspn(text, "0123456789")), &number) &&
+           number == (uint64_t)getpid();
+}
+
+static int write_number(int fd, bool *ret_own, bool *ret_stale)
 {
     char text[32];
     struct stat info;
@@ -64,6 +76,7 @@ static int write_number(int fd, bool *ret_stale)
         return -errno;
     if (!S_ISREG(info.st_mode))
         return -EINVAL;
+    *ret_own = holds_own_number(fd);
     *ret_stale = info.st_size > 0;
     (void)snprintf(text, sizeof text, "%d\n", (int)getpid());
     if (ftruncate(fd, 0) == -1)
@@ -82,12 +95,13 @@ enum pidfile_result pidfile_take(const char *path, struct pidfile *ret_pidfile, 
 {
     bool there = was_there(path);
     bool stale = false;
+    bool own = false;
     int result = files_make_parents(path);
     int fd = result == 0 ? open_locked(path, ret_holder) : result;
 
     if (fd == -EAGAIN)
         return PIDFILE_TAKEN;
-    result = fd < 0 ? fd : write_number(fd, &stale);
+    result = fd < 0 ? fd : write_number(fd, &own, &stale);
     if (result != 0) {
         faults_add(faults, NULL, 0, 0, "pid", "%s: %s", path, strerror(-result));
         if (fd >= 0)
@@ -95,7 +109,7 @@ enum pidfile_result pidfile_take(const char *path, struct pidfile *ret_pidfile, 
         return PIDFILE_FAILED;
     }
     *ret_pidfile = (struct pidfile){.path = must_copy(path), .fd = fd};
-    return stale || there ? PIDFILE_STALE : PIDFILE_OWNED;
+    return !own && (stale || there) ? PIDFILE_STALE : PIDFILE_OWNED;
 }
 
 void pidfile_give(struct pidfile *pidfile)
