@@ -101,6 +101,8 @@ static void complete_site(struct bind *bind, struct config_site *site, uint32_t 
         site->pool = bind->config->pools[0];
     if (!site->root && site->pool && !is_given(bind->config, bind_site_key(bind, index, "root")))
         site->root = keep_printf(bind->types.arena, "%s/public", site->pool->app);
+    if (!site->pulse)
+        site->pulse = bind->config->pulse;
     complete_limits(bind, site, index);
     if (!bind->has_sites || !is_given(bind->config, bind_site_key(bind, index, "compress")))
         site->compress = bind->config->compress;

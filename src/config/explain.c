@@ -42,14 +42,33 @@ static void put_line(struct part *part, const char *shown, const char *noted, co
     PUT(part->out, "%-*s # %s\n", COMMENT_COLUMN, setting, from);
 }
 
+/* What nobody gave and is chosen later, from the machine, the owner of a file, or another setting. */
+static bool is_chosen(const struct directive *directive)
+{
+    static const struct {
+        enum section section;
+        const char *name;
+    } chosen[] = {{SECTION_SERVER, "user"},         {SECTION_SERVER, "group"},
+                  {SECTION_SERVER, "control"},      {SECTION_POOL, "ruby"},
+                  {SECTION_SERVER, "memory_total"}, {SECTION_POOL, "user"},
+                  {SECTION_POOL, "group"},          {SECTION_POOL, "log"}};
+
+    for (size_t i = 0; i < ARRAY_LEN(chosen); i++)
+        if (chosen[i].section == directive->section && strcmp(chosen[i].name, directive->name) == 0)
+            return true;
+    return false;
+}
+
 static void put_setting(struct part *part, const struct directive *directive)
 {
     struct arena *arena = &part->config->arena;
     const char *member = (const char *)part->object + directive->offset;
+    const char *noted = keep_printf(arena, "%s%s", part->noted, directive->name);
+    const char *value = type_format(arena, directive, member);
 
-    put_line(part, keep_printf(arena, "%s%s", part->shown, directive->name),
-             keep_printf(arena, "%s%s", part->noted, directive->name),
-             type_format(arena, directive, member));
+    if (strcmp(value, "off") == 0 && is_chosen(directive) && !origin_find(part->config, noted))
+        value = "auto";
+    put_line(part, keep_printf(arena, "%s%s", part->shown, directive->name), noted, value);
 }
 
 /* Every directive of the section that has a value of its own. */

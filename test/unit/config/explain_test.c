@@ -69,6 +69,25 @@ static void named_pools_and_sites_are_found_by_their_own_keys(void **state)
     world_close(&world);
 }
 
+static void what_is_chosen_later_is_not_called_off(void **state)
+{
+    struct world world;
+    const char *text;
+    (void)state;
+
+    world_open_app(&world, "pulse: /up\ncontrol: off\n");
+    text = explained(&world);
+    assert_true(has_line(text, "\nuser: auto", "# default"));
+    assert_true(has_line(text, "\ngroup: auto", "# default"));
+    assert_true(has_line(text, "\nmemory_total: auto", "# default"));
+    assert_true(has_line(text, ".ruby: auto", "# default"));
+    assert_true(has_line(text, "\nadmin: off", "# default"));
+    assert_true(has_line(text, "\ncontrol: off", "# leat.yml:2"));
+    assert_true(has_line(text, "\nsites[0].pulse: /up", "# leat.yml:1"));
+    buf_done(&out);
+    world_close(&world);
+}
+
 static void secrets_are_masked(void **state)
 {
     struct world world;
@@ -121,6 +140,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_setting_says_where_it_came_from),
         cmocka_unit_test(named_pools_and_sites_are_found_by_their_own_keys),
+        cmocka_unit_test(what_is_chosen_later_is_not_called_off),
         cmocka_unit_test(secrets_are_masked),
         cmocka_unit_test(the_manual_has_every_directive),
         cmocka_unit_test(the_manual_in_docs_is_up_to_date),
