@@ -38,6 +38,7 @@ struct carrier {
     struct front_loop *loop;
     struct h1_conn *conn;    /* NULL while it waits */
     struct proxy_wait *wait; /* for the PROXY header; NULL behind it */
+    bool is_admin;
 };
 
 /* A socket on its way to another loop. */
@@ -51,29 +52,35 @@ struct handover {
 
 /* ---- Connections ---- */
 
-static void count_open(struct front_loop *loop)
+/* What asks the admin address is no client: it counts for the ceiling alone. */
+static void count_open(struct front_loop *loop, bool is_admin)
 {
     struct front *front = loop->front;
 
     atomic_fetch_add_explicit(&loop->open, 1, memory_order_relaxed);
     front_count(&front->open, 1);
+    if (is_admin)
+        return;
+    front_count(&front->options->counters->accepted, 1);
     front_count(&front_gauges(front)->open, 1);
     front_count(&front_gauges(front)->idle, 1);
 }
 
-static void count_closed(struct front_loop *loop)
+static void count_closed(struct front_loop *loop, bool is_admin)
 {
     struct front *front = loop->front;
 
     atomic_fetch_sub_explicit(&loop->open, 1, memory_order_relaxed);
     front_uncount(&front->open, 1);
+    if (is_admin)
+        return;
     front_uncount(&front_gauges(front)->open, 1);
     front_uncount(&front_gauges(front)->idle, 1);
 }
 
 static void free_carrier(struct carrier *carrier)
 {
-    count_closed(carrier->loop);
+    count_closed(carrier->loop, carrier->is_admin);
     list_remove(&carrier->link);
     free(carrier);
 }
@@ -162,14 +169,12 @@ static void open_client(struct front_loop *loop, const struct front_listener *li
         fd_close(&fd);
         return;
     }
-    *carrier = (struct carrier){.loop = loop};
+    *carrier = (struct carrier){.loop = loop, .is_admin = is_admin};
     list_init(&carrier->link);
     list_push_back(&loop->connections, &carrier->link);
-    count_open(loop);
-    if (has_header ? open_wait(carrier, fd, peer, &listener->address)
-                   : open_conn(carrier, options, fd, peer, &listener->address))
-        front_count(&loop->front->options->counters->accepted, 1);
-    else
+    count_open(loop, is_admin);
+    if (!(has_header ? open_wait(carrier, fd, peer, &listener->address)
+                     : open_conn(carrier, options, fd, peer, &listener->address)))
         free_carrier(carrier);
 }
 

@@ -24,13 +24,16 @@ static void put_head(struct text *text, const char *name, const char *type, cons
     PUT(text, "# TYPE %s %s\n# HELP %s %s\n", name, type, name, help);
 }
 
-/* Label values come from the configuration; what would end them is left out (OpenMetrics 5.3). */
+/* Label values come from the configuration: what would end them is escaped. */
 static void put_label(struct text *text, const char *name, struct span value, bool first)
 {
     PUT(text, "%s%s=\"", first ? "{" : ",", name);
     for (size_t i = 0; i < value.size; i++)
-        if (value.data[i] != '"' && value.data[i] != '\\' && value.data[i] != '\n')
-            text->error |= buf_append_byte(text->out, value.data[i]);
+        if (value.data[i] == '\n')
+            PUT(text, "\\n");
+        else
+            PUT(text, "%s%c", value.data[i] == '"' || value.data[i] == '\\' ? "\\" : "",
+                value.data[i]);
     PUT(text, "\"");
 }
 
@@ -66,9 +69,10 @@ static void put_histogram(struct text *text, const struct front *front, uint32_t
     for (unsigned i = 0; i < FRONT_BUCKETS; i++) {
         sum += load(&histogram->buckets[i]);
         put_pool(text, "leat_request_seconds_bucket", front, pool);
+        /* A whole number is written "1.0" there, so that all writers agree on the label. */
         if (i < FRONT_BUCKETS - 1)
-            PUT(text, ",stage=\"%s\",le=\"%g\"} %llu\n", stage, (double)front_bucket_us[i] / 1e6,
-                sum);
+            PUT(text, ",stage=\"%s\",le=\"%g%s\"} %llu\n", stage, (double)front_bucket_us[i] / 1e6,
+                front_bucket_us[i] % 1000000 ? "" : ".0", sum);
         else
             PUT(text, ",stage=\"%s\",le=\"+Inf\"} %llu\n", stage, sum);
     }
@@ -183,6 +187,16 @@ static void put_workers(struct text *text, const struct front *front)
     }
 }
 
+static void put_exits(struct text *text, const struct front *front)
+{
+    put_head(text, "leat_worker_exits", "counter", "Worker processes that ended, by reason.");
+    for (uint32_t pool = 0; pool < front->options->pool_size; pool++)
+        for (uint32_t i = 0; i < front->options->exit_size; i++)
+            put_state(text, front, pool, "leat_worker_exits_total", "reason",
+                      front->options->exit_words[i],
+                      load(&front_pool_counters(front, pool)->exits[i]));
+}
+
 static void put_queue_losses(struct text *text, const struct front *front)
 {
     put_head(text, "leat_queue_lost", "counter",
@@ -219,6 +233,7 @@ static void put_totals(struct text *text, const struct front_counters *counters)
         PUT(text, "leat_refusals_total{reason=\"%s\"} %llu\n", http_refusal_word((enum refusal)i),
             load(&counters->refusals[i]));
     put_head(text, "leat_bytes", "counter", "Bytes of request bodies received and answers sent.");
+    PUT(text, "# UNIT leat_bytes bytes\n");
     PUT(text, "leat_bytes_total{direction=\"in\"} %llu\n", load(&counters->bytes_in));
     PUT(text, "leat_bytes_total{direction=\"out\"} %llu\n", load(&counters->bytes_out));
     put_head(text, "leat_log_lines_dropped", "counter", "Access log lines that were not written.");
@@ -233,6 +248,7 @@ int admin_metrics(struct buf *out, const struct front *front)
     put_seconds(&text, front);
     put_queue(&text, front);
     put_workers(&text, front);
+    put_exits(&text, front);
     put_queue_losses(&text, front);
     put_connections(&text, front->options->counters);
     put_totals(&text, front->options->counters);

@@ -12,7 +12,8 @@
 enum {
     FRONT_COUNTED_POOLS = 256,
     FRONT_COUNTED_SITES = 64, /* the last one stands for all further sites */
-    FRONT_BUCKETS = 14
+    FRONT_BUCKETS = 14,
+    FRONT_EXITS = 8 /* room for the reasons why a worker ends; master knows their words */
 };
 
 struct front_gauges {
@@ -35,7 +36,8 @@ enum front_stage { FRONT_QUEUE, FRONT_APP, FRONT_TOTAL, FRONT_STAGES };
 struct front_pool_counters {
     _Atomic uint64_t shed, expired, abandoned; /* CONTRACT part 4 */
     _Atomic uint64_t requests;
-    _Atomic uint64_t reruns; /* run again after a worker died */
+    _Atomic uint64_t reruns;             /* run again after a worker died */
+    _Atomic uint64_t exits[FRONT_EXITS]; /* of workers, by reason; master's to count */
     struct front_histogram seconds[FRONT_STAGES];
 };
 

@@ -39,6 +39,8 @@ struct front_options {
     int access_log_fd;               /* -1 = off */
     int admin_listener;              /* index in listeners, or -1 */
     struct front_counters *counters; /* shared with master */
+    const char *const *exit_words;   /* of the counters' exits, in their order */
+    uint32_t exit_size;              /* at most FRONT_EXITS */
 };
 
 /* Runs the front in this process (already unprivileged, with clean signals and descriptors) and returns

@@ -30,6 +30,15 @@ enum {
     DESCRIPTOR_BACKLOG = 128
 };
 
+/* Why workers end: the words of pool/exit.def, for the fronts, who may not know it. */
+static const char *const exit_words[] = {
+#define ROW(constant, word) word,
+#include "pool/exit.def"
+#undef ROW
+};
+
+_Static_assert(ARRAY_LEN(exit_words) <= FRONT_EXITS, "counters have no room for every reason");
+
 int fronts_prepare(struct master *master, struct faults *faults)
 {
     void *memory = mmap(NULL, sizeof *master->counters, PROT_READ | PROT_WRITE,
@@ -52,6 +61,8 @@ int fronts_prepare(struct master *master, struct faults *faults)
         master->front_pools[i] =
             (struct front_pool){.config = master->pools[i].pool->settings,
                                 .board = &master->pools[i].pool->instance.board};
+    for (uint32_t i = 0; i < master->pool_size && i < FRONT_COUNTED_POOLS; i++)
+        master->pools[i].pool->options.exit_counts = master->counters->pools[i].exits;
     return 0;
 }
 
@@ -300,7 +311,9 @@ static int fork_front(struct master *master, uint32_t entry, int *descriptors, i
                                     .death_pipe = master->death_pipe[0],
                                     .access_log_fd = master->access_log_fd,
                                     .admin_listener = master->admin_listener,
-                                    .counters = master->counters};
+                                    .counters = master->counters,
+                                    .exit_words = exit_words,
+                                    .exit_size = ARRAY_LEN(exit_words)};
     struct master_front *front = &master->fronts[entry];
     pid_t parent = getpid();
     pid_t pid;

@@ -259,6 +259,8 @@ static void count_end(struct pool *pool, struct worker *worker, uint32_t index, 
     if (pool->draining && reason == EXIT_KILLED && worker->ready_ms && WIFEXITED(wait_status))
         reason = EXIT_NORMAL;
     pool->exits[reason]++;
+    if (pool->options.exit_counts)
+        atomic_fetch_add_explicit(&pool->options.exit_counts[reason], 1, memory_order_relaxed);
     log_end(pool, worker, index, reason, wait_status);
     if (asked)
         return;

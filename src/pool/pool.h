@@ -53,6 +53,8 @@ struct pool_options {
     void *context;      /* the host's */
     pid_t handed_pid;   /* a process that has loaded the application already, or 0 */
     int handed_control; /* our end of its control socket; the pool's from now on */
+    /* [EXIT_REASONS], where ended workers are counted once more for others to read; or NULL. */
+    _Atomic uint64_t *exit_counts;
 };
 
 /* Processes that ended before anybody told us that they are workers. */

@@ -23,12 +23,16 @@ static void the_text_has_every_family_and_ends_as_it_must(void **state)
         "leat_connections{state=\"idle\"} ",
         "leat_refusals_total{reason=\"queue-full\"} 0\n",
         "leat_bytes_total{direction=\"in\"} 0\n",
+        "leat_worker_exits_total{pool=\"app\",reason=\"normal\"} 0\n",
+        "leat_worker_exits_total{pool=\"app\",reason=\"crash\"} 2\n",
+        "leat_request_seconds_bucket{pool=\"app\",stage=\"total\",le=\"1.0\"} 1\n",
     };
     const char *text;
     (void)state;
 
     world_configure();
     world_start();
+    atomic_store(&world.counters->pools[0].exits[1], 2);
     atomic_store(&world.board.workers[0].private_bytes, 4096);
     (void)world_get(0, "GET /pulse");
     text = world_get(1, "GET /metrics");

@@ -50,6 +50,8 @@ struct world {
 /* Of the running test. */
 static struct world world;
 
+static const char *const world_exit_words[] = {"normal", "crash"};
+
 static inline int world_listen(struct address *ret_address)
 {
     struct listen_options options = {.backlog = 16, .mode = 0666, .uid = -1, .gid = -1};
@@ -143,6 +145,8 @@ static inline void world_start(void)
         .access_log_fd = -1,
         .admin_listener = 1,
         .counters = world.counters,
+        .exit_words = world_exit_words,
+        .exit_size = ARRAY_LEN(world_exit_words),
     };
     world.front = fork();
     if (world.front == 0) {

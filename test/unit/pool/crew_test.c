@@ -106,6 +106,25 @@ static void a_worker_that_is_not_ready_in_time_is_killed_and_counts_as_timeout(v
     world_close(&world);
 }
 
+static void ended_workers_are_counted_for_others_too(void **state)
+{
+    static _Atomic uint64_t counts[EXIT_REASONS];
+    struct world world;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world.pool->options.exit_counts = counts;
+    world_start(&world);
+    world_end(&world, 500, WORLD_KILLED);
+    world_fork(&world);
+    world_wait(&world, 90000);
+    world_end(&world, 501, WORLD_KILLED);
+    for (unsigned i = 0; i < EXIT_REASONS; i++)
+        assert_int_equal(counts[i], world.pool->exits[i]);
+    assert_int_equal(counts[EXIT_TIMEOUT], 1);
+    world_close(&world);
+}
+
 static void a_fork_that_takes_long_is_said_but_waited_for(void **state)
 {
     struct world world;
@@ -341,6 +360,7 @@ int main(void)
         cmocka_unit_test(a_worker_may_take_requests_only_when_it_has_said_ready),
         cmocka_unit_test(a_process_that_ends_before_it_is_known_as_a_worker_is_not_waited_for),
         cmocka_unit_test(a_worker_that_is_not_ready_in_time_is_killed_and_counts_as_timeout),
+        cmocka_unit_test(ended_workers_are_counted_for_others_too),
         cmocka_unit_test(a_fork_that_takes_long_is_said_but_waited_for),
         cmocka_unit_test(a_mold_that_never_forks_is_killed),
         cmocka_unit_test(a_retiring_worker_has_its_time_and_is_then_killed),
