@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The metrics of CONTRACT part 5 as OpenMetrics text, from the counters shared with master and from the
+ * The metrics of docs/logs.md as OpenMetrics text, from the counters shared with master and from the
  * boards: nothing of it asks a worker, so that it works when all of them hang.
  */
 #include "board/queue.h"

@@ -34,7 +34,7 @@ struct front_histogram {
 enum front_stage { FRONT_QUEUE, FRONT_APP, FRONT_TOTAL, FRONT_STAGES };
 
 struct front_pool_counters {
-    _Atomic uint64_t shed, expired, abandoned; /* CONTRACT part 4 */
+    _Atomic uint64_t shed, expired, abandoned; /* how requests left the queue without Ruby */
     _Atomic uint64_t requests;
     _Atomic uint64_t reruns;             /* run again after a worker died */
     _Atomic uint64_t exits[FRONT_EXITS]; /* of workers, by reason; master's to count */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers of our own (CONTRACT part 6): one small HTML page, or JSON when the client prefers it, or the
+ * Answers of our own: one small HTML page, or JSON when the client prefers it, or the
  * site's public/{404,500,502,503}.html. Those files are kept in memory per loop and looked at again by the
  * file threads at most once a second, so that an overload costs no disk access.
  */

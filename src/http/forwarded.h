@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Forwarded fields: who the client is when the peer is a trusted proxy, and which claims of a peer may
- * reach an application (CONTRACT "Forwarding"). Pure, over a set of trusted peers that its owner keeps
+ * reach an application (docs/deploy.md). Pure, over a set of trusted peers that its owner keeps
  * unchanged while connections use it. Any thread.
  */
 #pragma once

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The crash rules (DESIGN part 3): what becomes of a request whose worker died. Pure.
+ * The crash rules (docs/crash.md): what becomes of a request whose worker died. Pure.
  */
 #pragma once
 
