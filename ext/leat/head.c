@@ -12,9 +12,11 @@ enum { VALUE_TEXT = 0, VALUE_NEWLINE = 1, VALUE_ILLEGAL = 2 };
 /* Fields that belong to the connection and are never an application's (RFC 9110 7.6.1), and those that
  * only speak to us. */
 static const struct span dropped_names[] = {
-    SPAN("connection"), SPAN("keep-alive"), SPAN("proxy-connection"),  SPAN("status"),
-    SPAN("trailer"),    SPAN("te"),         SPAN("transfer-encoding"), SPAN("upgrade"),
-    SPAN("x-sendfile"), SPAN("x-lighttpd-send-file"),
+    SPAN("connection"),        SPAN("keep-alive"),
+    SPAN("proxy-connection"),  SPAN("status"),
+    SPAN("trailer"),           SPAN("te"),
+    SPAN("transfer-encoding"), SPAN("upgrade"),
+    SPAN("x-sendfile"),        SPAN("x-lighttpd-send-file"),
 };
 
 /* Lower-case of the bytes that a field name may have (tchar, RFC 9110 5.6.2), 0 for all others. Filled

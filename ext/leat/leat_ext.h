@@ -31,13 +31,13 @@ struct place {
 
 /* What the walk over an answer's fields found. */
 enum head_flag {
-    HEAD_LENGTH = 1,    /* the application gave content-length */
-    HEAD_EVENTS = 2,    /* content-type is text/event-stream */
-    HEAD_CHUNKED = 4,   /* the application says that it chunks its body itself */
-    HEAD_CLOSE = 8,     /* connection: close */
-    HEAD_HIJACK = 16,   /* rack.hijack holds a callable */
-    HEAD_BODYLESS = 32, /* no body goes out: HEAD, 204, 304 */
-    HEAD_UPGRADE = 64,  /* 101: the connection changes its protocol */
+    HEAD_LENGTH = 1,     /* the application gave content-length */
+    HEAD_EVENTS = 2,     /* content-type is text/event-stream */
+    HEAD_CHUNKED = 4,    /* the application says that it chunks its body itself */
+    HEAD_CLOSE = 8,      /* connection: close */
+    HEAD_HIJACK = 16,    /* rack.hijack holds a callable */
+    HEAD_BODYLESS = 32,  /* no body goes out: HEAD, 204, 304 */
+    HEAD_UPGRADE = 64,   /* 101: the connection changes its protocol */
     HEAD_PROTOCOL = 128, /* the field that names it is there */
     HEAD_FILE = 256      /* x-sendfile names a file in place of the body */
 };
@@ -77,7 +77,7 @@ struct seat {
     uint32_t turn;
     uint32_t front;
     uint32_t request_flags; /* enum slot_flag, a copy */
-    uint64_t taken_us; /* monotonic, of the request it holds or held last */
+    uint64_t taken_us;      /* monotonic, of the request it holds or held last */
     bool is_counted;        /* in the worker's busy word */
     bool is_head_put;       /* the head is in a page */
     bool is_published;      /* part of the answer may have been seen by the front */

@@ -312,12 +312,11 @@ static int run_verb(struct cli_call *call)
 int cli_run(int argc, char **argv, char **environ)
 {
     /* What `rails server` and `rackup` say when their user says nothing: weaker than the file. */
-    struct cli_call call = {
-        .all = argv,
-        .options = {.environ = environ,
-                    .default_port = getenv("LEAT_DEFAULT_PORT"),
-                    .default_environment = getenv("LEAT_DEFAULT_ENVIRONMENT"),
-                    .default_pid = getenv("LEAT_DEFAULT_PID")}};
+    struct cli_call call = {.all = argv,
+                            .options = {.environ = environ,
+                                        .default_port = getenv("LEAT_DEFAULT_PORT"),
+                                        .default_environment = getenv("LEAT_DEFAULT_ENVIRONMENT"),
+                                        .default_pid = getenv("LEAT_DEFAULT_PID")}};
     char *folder = current_folder();
     struct faults faults = {0};
     int status = CLI_USAGE;

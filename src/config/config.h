@@ -162,8 +162,8 @@ struct config_options {
     const char *target; /* DIR or FILE.ru */
     /* Weaker than the file: what Rails and rackup say by themselves. */
     const char *default_port, *default_environment, *default_pid;
-    char **environ;   /* the process environment */
-    const char *cwd;  /* `.`: $PWD when it is the same folder, else getcwd */
+    char **environ;  /* the process environment */
+    const char *cwd; /* `.`: $PWD when it is the same folder, else getcwd */
 };
 
 /* Finds, reads and verifies the configuration. On success the edition is the caller's (config_free);
