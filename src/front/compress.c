@@ -314,8 +314,9 @@ static void on_settle(struct exchange *exchange)
 {
     struct compress *compress = compress_of(exchange);
 
-    if (is_undecided(compress))
-        (void)start_coding(compress);
+    /* What is here may have been flushed while it was held. */
+    if (is_undecided(compress) && start_coding(compress))
+        code(compress, (struct span){0}, ENCODER_FLUSH);
 }
 
 /* How much of size more bytes belong to the body; the rest is dropped, and the answer was wrong. */

@@ -175,9 +175,9 @@ static void warm(int fd)
             return;
 }
 
-void open_file_load(struct open_file *file)
+void open_file_load(struct open_file *file, size_t keep_bytes)
 {
-    if (file->identity.size <= OPEN_FILE_SMALL) {
+    if (file->identity.size <= keep_bytes) {
         keep_content(file);
         return;
     }

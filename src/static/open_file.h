@@ -11,6 +11,7 @@
 
 enum {
     OPEN_FILE_SMALL = 16 * 1024, /* files up to here are kept in memory */
+    OPEN_FILE_PAGE = 64 * 1024,  /* the same for pages that may be written anew at any time */
     OPEN_FILE_ETAG = 56,
     OPEN_FILE_DATE = 29,
     OPEN_FILE_SAMPLES = 4,
@@ -52,9 +53,9 @@ struct open_file {
 /* Wraps an open file with the name that its type is guessed from. Takes fd. NULL when memory is out. */
 struct open_file *open_file_new(int fd, const struct resolve_identity *identity, struct span name);
 
-/* Reads a small file into memory, unless it changes meanwhile, and the beginning of a large one into
- * the system's cache. May block. */
-void open_file_load(struct open_file *file);
+/* Reads a file of up to that many bytes into memory, unless it changes meanwhile, and the beginning of a
+ * larger one into the system's cache. May block. */
+void open_file_load(struct open_file *file, size_t keep_bytes);
 
 /* Whether the bytes of the file up to its length are still those that it had when it was opened: it may
  * have been renamed, removed, or appended to, but not truncated or written over. */

@@ -149,7 +149,6 @@ static enum resolved open_file_at(struct search *search, struct span name,
     *ret_file = open_file_new(fd, &identity, name);
     if (!*ret_file)
         return RESOLVED_FAILED;
-    open_file_load(*ret_file);
     return RESOLVED_FILE;
 }
 
@@ -157,11 +156,14 @@ static enum resolved open_name(void *data, struct span name)
 {
     struct search *search = data;
     enum resolved answer = open_file_at(search, name, &search->file);
+    bool is_cached_page;
 
     if (answer != RESOLVED_FILE)
         return answer;
     search->name_size = name.size;
-    if (!is_page(search, search->file, name) || is_settled(search->file))
+    is_cached_page = is_page(search, search->file, name);
+    open_file_load(search->file, is_cached_page ? OPEN_FILE_PAGE : OPEN_FILE_SMALL);
+    if (!is_cached_page || is_settled(search->file))
         return RESOLVED_FILE;
     open_file_unref(search->file);
     search->file = NULL;
@@ -174,10 +176,12 @@ static void open_coded(struct search *search, enum coding coding)
     struct open_file **coded = &search->coded[coding];
     struct span name = form_set_ending(search->text, search->name_size, coding);
 
-    if (open_file_at(search, name, coded) == RESOLVED_FILE &&
-        (!form_is_current(&(*coded)->identity, &search->file->identity) || !is_settled(*coded))) {
-        open_file_unref(*coded);
-        *coded = NULL;
+    if (open_file_at(search, name, coded) == RESOLVED_FILE) {
+        open_file_load(*coded, OPEN_FILE_SMALL);
+        if (!form_is_current(&(*coded)->identity, &search->file->identity) || !is_settled(*coded)) {
+            open_file_unref(*coded);
+            *coded = NULL;
+        }
     }
     search->text[search->name_size] = 0;
 }

@@ -277,14 +277,13 @@ static void parts_of_a_stream_can_be_decoded_when_they_are_flushed(void **state)
     exchange_write(exchange, span_of("one "));
     exchange_flush(exchange);
     pull();
-    exchange_flush(exchange);
-    pull();
+    assert_int_equal(unzip(plain, sizeof(plain)), 4);
     assert_string_equal(field("content-encoding"), "gzip");
     exchange_write(exchange, span_of("two "));
     exchange_flush(exchange);
     pull();
     assert_int_equal(unzip(plain, sizeof(plain)), 8);
-    assert_int_equal(world.resumed, 3);
+    assert_int_equal(world.resumed, 2);
     exchange_write(exchange, span_of("three"));
     exchange_end(exchange, false);
     run();

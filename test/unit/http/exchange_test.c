@@ -258,6 +258,82 @@ static void a_handler_is_resumed_below_the_low_mark_only(void **state)
     exchange_done(exchange);
 }
 
+/* A filter that passes everything on in its own words. */
+static void on_filter_head(struct exchange *exchange)
+{
+    exchange->response.length = -1;
+}
+
+static void on_filter_write(struct exchange *exchange, struct span bytes)
+{
+    exchange_put(exchange, span_of("<"));
+    exchange_put(exchange, bytes);
+}
+
+static void on_filter_file(struct exchange *exchange, int fd, bool owns_fd, uint64_t offset,
+                           uint64_t size)
+{
+    (void)offset, (void)size;
+    if (owns_fd)
+        fd_close(&fd);
+    exchange_put(exchange, span_of("file"));
+}
+
+static void on_filter_flush(struct exchange *exchange)
+{
+    exchange_put(exchange, span_of("!"));
+}
+
+static void on_filter_end(struct exchange *exchange, bool cut)
+{
+    exchange->filter = NULL;
+    exchange_put(exchange, span_of(">"));
+    exchange_finish(exchange, cut);
+}
+
+static bool on_filter_pull(struct exchange *exchange)
+{
+    return exchange->response.stream;
+}
+
+static const struct filter filter = {
+    .head = on_filter_head,
+    .settle = on_filter_flush,
+    .write = on_filter_write,
+    .write_file = on_filter_file,
+    .flush = on_filter_flush,
+    .end = on_filter_end,
+    .pull = on_filter_pull,
+};
+
+static void a_filter_stands_between_the_handler_and_the_output(void **state)
+{
+    struct exchange *exchange = started();
+    struct piece *piece;
+    (void)state;
+
+    exchange->filter = &filter;
+    exchange_settle(exchange); /* there is no head */
+    exchange_flush(exchange);
+    exchange_head(exchange, 200, 3);
+    assert_int_equal(exchange->response.length, -1);
+    exchange_settle(exchange);
+    exchange_write(exchange, span_of("abc"));
+    exchange_flush(exchange);
+    exchange_write_file(exchange, fd_temporary("/tmp"), true, 0, 1);
+    resumes = 0;
+    exchange_pull(exchange);
+    assert_int_equal(resumes, 0);
+    exchange->response.stream = true;
+    exchange_pull(exchange);
+    assert_int_equal(resumes, 1);
+    exchange_end(exchange, false);
+    assert_true(exchange->response.ended);
+    piece = CONTAINER_OF(exchange->response.pieces.next, struct piece, link);
+    assert_true(span_is(span_make(piece->data, piece->size), "!<abc!file<more>"));
+    exchange_done(exchange);
+}
+
 static bool is_open(int fd)
 {
     return fcntl(fd, F_GETFD) != -1;
@@ -312,6 +388,7 @@ int main(void)
         cmocka_unit_test(a_refusal_before_the_head_becomes_a_page_and_after_it_a_cut),
         cmocka_unit_test(an_abort_cancels_once_and_only_a_handler_that_has_begun),
         cmocka_unit_test(a_handler_is_resumed_below_the_low_mark_only),
+        cmocka_unit_test(a_filter_stands_between_the_handler_and_the_output),
         cmocka_unit_test(files_are_loaded_in_parts_and_closed_when_sent_or_dropped),
     };
 

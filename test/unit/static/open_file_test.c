@@ -50,9 +50,9 @@ static void keeps_small_files_in_memory_and_large_ones_not(void **state)
     struct open_file *empty = open_temporary(0, "a");
     (void)state;
 
-    open_file_load(small);
-    open_file_load(large);
-    open_file_load(empty);
+    open_file_load(small, OPEN_FILE_SMALL);
+    open_file_load(large, OPEN_FILE_SMALL);
+    open_file_load(empty, OPEN_FILE_SMALL);
     assert_non_null(small->content);
     assert_int_equal(small->content[OPEN_FILE_SMALL - 1], 0);
     assert_null(large->content);
@@ -62,6 +62,36 @@ static void keeps_small_files_in_memory_and_large_ones_not(void **state)
     open_file_unref(empty);
 }
 
+static void put_at(int fd, const char *text, off_t offset)
+{
+    assert_int_equal(pwrite(fd, text, strlen(text), offset), (ssize_t)strlen(text));
+}
+
+static void tells_whether_its_bytes_are_still_the_same(void **state)
+{
+    enum { SIZE = 100000 };
+    const struct timespec times[2] = {{1, 0}, {1, 0}};
+    struct open_file *file;
+    (void)state;
+
+    file = open_temporary(SIZE, "a");
+    open_file_load(file, OPEN_FILE_SMALL);
+    assert_true(open_file_is_intact(file));
+    assert_int_equal(fchmod(file->fd, 0600), 0);
+    assert_true(open_file_is_intact(file));
+    put_at(file->fd, "appended", SIZE);
+    assert_true(open_file_is_intact(file));
+    put_at(file->fd, "written over", SIZE - 20);
+    assert_false(open_file_is_intact(file));
+    open_file_unref(file);
+    file = open_temporary(SIZE, "a");
+    assert_int_equal(futimens(file->fd, times), 0);
+    assert_false(open_file_is_intact(file));
+    assert_int_equal(ftruncate(file->fd, SIZE - 1), 0);
+    assert_false(open_file_is_intact(file));
+    open_file_unref(file);
+}
+
 static void keeps_nothing_of_a_file_that_changed_after_it_was_looked_at(void **state)
 {
     struct open_file *shorter = open_temporary(100, "a"), *rewritten = open_temporary(100, "a");
@@ -69,10 +99,10 @@ static void keeps_nothing_of_a_file_that_changed_after_it_was_looked_at(void **s
     (void)state;
 
     assert_int_equal(ftruncate(shorter->fd, 50), 0);
-    open_file_load(shorter);
+    open_file_load(shorter, OPEN_FILE_SMALL);
     assert_null(shorter->content);
     assert_int_equal(futimens(rewritten->fd, times), 0);
-    open_file_load(rewritten);
+    open_file_load(rewritten, OPEN_FILE_SMALL);
     assert_null(rewritten->content);
     open_file_unref(shorter);
     open_file_unref(rewritten);
@@ -130,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_versions_apart_by_nanoseconds_size_and_inode),
         cmocka_unit_test(keeps_small_files_in_memory_and_large_ones_not),
+        cmocka_unit_test(tells_whether_its_bytes_are_still_the_same),
         cmocka_unit_test(keeps_nothing_of_a_file_that_changed_after_it_was_looked_at),
         cmocka_unit_test(lives_until_the_last_reference_is_gone),
         cmocka_unit_test(digests_of_assets_are_fingerprints),

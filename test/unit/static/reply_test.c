@@ -10,7 +10,7 @@
 
 #include "static_world.h"
 
-static void send_file(const char *name)
+static void send_form(const char *name, enum coding coding)
 {
     struct resolve_identity identity;
     int fd = open(in_world(name), O_RDONLY | O_CLOEXEC);
@@ -19,11 +19,17 @@ static void send_file(const char *name)
 
     assert_true(resolve_identify(fd, &identity));
     file = open_file_new(fd, &identity, span_of(name));
-    open_file_load(file);
-    form = form_plain(file);
+    open_file_load(file, OPEN_FILE_SMALL);
+    form = form_coded(file, file, coding);
+    form.varies = coding != CODING_IDENTITY;
     reply_send(&world.exchange, world.offload, world.post, &form, 200, true);
     open_file_unref(file);
     run();
+}
+
+static void send_file(const char *name)
+{
+    send_form(name, CODING_IDENTITY);
 }
 
 static void assert_status(unsigned status, int64_t length)
@@ -172,6 +178,39 @@ static void no_date_lies_in_the_future(void **state)
     assert_null(strstr(field("last-modified"), "2096"));
 }
 
+static void a_form_names_its_coding_and_has_ranges_of_its_own(void **state)
+{
+    (void)state;
+    write_text("a.css", "0123456789");
+    begin("GET", "/a.css", "range", "bytes=2-3", NULL);
+    send_form("a.css", CODING_GZIP);
+    assert_status(206, 2);
+    assert_string_equal(field("content-encoding"), "gzip");
+    assert_string_equal(field("vary"), "accept-encoding");
+    begin("GET", "/a.css", "range", "bytes=0-0,5-5", NULL);
+    send_form("a.css", CODING_GZIP);
+    assert_status(200, 10);
+    begin("GET", "/a.css", "if-none-match", "*", NULL);
+    send_form("a.css", CODING_GZIP);
+    assert_status(304, 0);
+    assert_string_equal(field("content-encoding"), "");
+    assert_string_equal(field("vary"), "accept-encoding");
+}
+
+static void the_application_s_date_is_the_one_that_counts(void **state)
+{
+    static const char date[] = "Sun, 06 Nov 1994 08:49:37 GMT";
+    (void)state;
+
+    write_text("a.txt", "0123456789");
+    begin("GET", "/a.txt", "if-modified-since", date, NULL);
+    exchange_add_field(&world.exchange, span_of("last-modified"), span_of(date));
+    exchange_add_field(&world.exchange, span_of("accept-ranges"), span_of("bytes"));
+    send_file("a.txt");
+    assert_status(304, 0);
+    assert_int_equal(fields_count(&world.exchange.response.fields, FIELD_ID_LAST_MODIFIED), 1);
+}
+
 static void a_redirect_never_names_another_host(void **state)
 {
     (void)state;
@@ -197,6 +236,8 @@ int main(void)
         TEST(assets_with_a_digest_never_change),
         TEST(what_the_application_said_wins),
         TEST(no_date_lies_in_the_future),
+        TEST(a_form_names_its_coding_and_has_ranges_of_its_own),
+        TEST(the_application_s_date_is_the_one_that_counts),
         TEST(a_redirect_never_names_another_host),
     };
 

@@ -252,6 +252,38 @@ static void a_look_sees_what_is_known_without_opening(void **state)
     close(root);
 }
 
+static void a_writer_is_seen(void **state)
+{
+    int reader, writer;
+    (void)state;
+
+    write_text("a", "a");
+    reader = open(in_world("a"), O_RDONLY | O_CLOEXEC);
+    assert_false(resolve_is_written(reader));
+    writer = open(in_world("a"), O_WRONLY | O_CLOEXEC);
+    assert_true(resolve_is_written(reader));
+    close(writer);
+    assert_false(resolve_is_written(reader));
+    close(reader);
+}
+
+static void a_look_out_of_the_root_knows_what_is_not_there(void **state)
+{
+    struct resolve_identity identity;
+    int root;
+    (void)state;
+
+    make_folder("beside");
+    make_link("../beside", "public/link");
+    write_text("beside/a", "a");
+    root = open(world.root.folder, LOOKING | O_DIRECTORY);
+    (void)access(in_world("beside/none"),
+                 F_OK); /* now the system knows, where it keeps such things */
+    assert_int_not_equal(resolve_look(root, "link/none", true, false, &identity), RESOLVED_FILE);
+    assert_int_equal(resolve_look(root, "link/a", true, false, &identity), RESOLVED_LATER);
+    close(root);
+}
+
 static void what_cannot_be_opened_has_words(void **state)
 {
     (void)state;
@@ -278,6 +310,8 @@ int main(void)
         TEST(dot_names_backups_and_sources_are_refused),
         TEST(a_site_may_serve_a_source_by_its_name),
         TEST(a_look_sees_what_is_known_without_opening),
+        TEST(a_writer_is_seen),
+        TEST(a_look_out_of_the_root_knows_what_is_not_there),
         TEST(what_cannot_be_opened_has_words),
     };
 

@@ -223,6 +223,85 @@ static void a_static_site_redirects_to_the_folder(void **state)
     assert_page("/docs/", "docs");
 }
 
+static void get_with_query(const char *path)
+{
+    begin("GET", path, NULL);
+    world.exchange.request.query = span_of("a=1");
+    world.exchange.request.has_query = true;
+    static_find(&world.exchange, world.cache, &world.root, on_world_missing);
+    run();
+}
+
+static void cached_pages_answer_a_query_only_when_the_site_says_so(void **state)
+{
+    (void)state;
+    write_text("public/posts.html", "posts");
+    write_text("public/index.html", "home");
+    get_with_query("/posts");
+    get_with_query("/");
+    assert_int_equal(world.missing, 2);
+    assert_page("/posts", "posts");
+    get_with_query("/posts.html");
+    assert_string_equal(body(), "posts");
+    world.root.page_query = true;
+    get_with_query("/posts");
+    assert_string_equal(body(), "posts");
+    world.root.page_query = false;
+    world.root.directories = true;
+    get_with_query("/");
+    assert_string_equal(body(), "home");
+    assert_int_equal(world.missing, 2);
+}
+
+static void a_page_that_somebody_writes_is_not_there_yet(void **state)
+{
+    int fd;
+    (void)state;
+
+    write_text("public/posts.html", "old");
+    write_text("public/a.txt", "text");
+    assert_page("/posts", "old");
+    fd = open(in_world("public/posts.html"), O_WRONLY | O_TRUNC | O_CLOEXEC);
+    assert_page("/posts", NULL);
+    assert_int_equal(write(fd, "new", 3), 3);
+    assert_page("/posts", NULL);
+    assert_page("/posts.html", NULL);
+    close(fd);
+    assert_page("/posts", "new");
+    fd = open(in_world("public/a.txt"), O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_page("/a.txt", "text"); /* a log, say */
+    close(fd);
+}
+
+static void find_file(const char *name, unsigned status, bool full)
+{
+    begin("POST", "/any", "range", "bytes=0-0", NULL);
+    static_find_file(&world.exchange, world.cache, &world.root, span_of(name), status, full,
+                     on_world_missing);
+    run();
+}
+
+static void one_file_is_found_by_its_name_alone(void **state)
+{
+    (void)state;
+    write_text("public/.hidden", "dot");
+    write_text("public/a.html", "page");
+    for (int i = 0; i < 2; i++) {
+        find_file("a.html", 503, false);
+        assert_int_equal(world.exchange.response.status, 503);
+        assert_string_equal(body(), "page");
+        assert_string_equal(field("etag"), "");
+    }
+    find_file("a", 200, true);
+    find_file("", 200, true);
+    find_file(".hidden", 200, true);
+    assert_int_equal(world.missing, 3);
+    world.root.any_name = true;
+    get("/"); /* another batch: what was missing is looked for anew */
+    find_file(".hidden", 200, true);
+    assert_string_equal(body(), "dot");
+}
+
 static void a_cancelled_look_up_touches_its_exchange_no_more(void **state)
 {
     (void)state;
@@ -292,6 +371,9 @@ int main(void)
         TEST(a_root_whose_link_moves_is_followed_at_once),
         TEST(a_missing_root_holds_nothing_and_may_come_later),
         TEST(a_static_site_redirects_to_the_folder),
+        TEST(cached_pages_answer_a_query_only_when_the_site_says_so),
+        TEST(a_page_that_somebody_writes_is_not_there_yet),
+        TEST(one_file_is_found_by_its_name_alone),
         TEST(a_cancelled_look_up_touches_its_exchange_no_more),
         TEST(the_cache_may_go_while_file_threads_look),
         TEST(a_descriptor_from_elsewhere_is_sent),

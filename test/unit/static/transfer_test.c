@@ -112,6 +112,56 @@ static void a_client_that_leaves_during_a_read_is_forgotten(void **state)
     assert_int_equal(file->references, 1);
 }
 
+/* Takes all but the last bytes, then lets the file change. */
+static void send_until_guarded(void)
+{
+    static const struct range whole = {0, LARGE};
+
+    start(&whole, 1, NULL, (struct span){0}, LARGE);
+    for (int i = 0; i < 1000 && world.body.size < LARGE - FINAL; i++) {
+        if (list_is_empty(&world.exchange.response.pieces))
+            loop_step(world.loop, 2000);
+        /* Not resumed behind the last piece, as long as the test has not changed the file. */
+        while (!list_is_empty(&world.exchange.response.pieces)) {
+            struct piece *piece =
+                CONTAINER_OF(world.exchange.response.pieces.next, struct piece, link);
+
+            take_piece(piece, piece->size);
+        }
+        if (world.body.size < LARGE - FINAL)
+            exchange_pull(&world.exchange);
+    }
+    assert_int_equal(world.body.size, LARGE - FINAL);
+    assert_false(world.exchange.response.ended);
+}
+
+static void a_file_that_was_written_over_ends_short(void **state)
+{
+    (void)state;
+    send_until_guarded();
+    write_bytes("large", LARGE);
+    run();
+    assert_true(world.exchange.response.cut);
+    assert_int_equal(world.body.size, LARGE - FINAL);
+}
+
+static void a_file_that_was_removed_or_appended_to_arrives_whole(void **state)
+{
+    int fd;
+    (void)state;
+
+    open_file_load(file, OPEN_FILE_SMALL);
+    send_until_guarded();
+    fd = open(in_world("large"), O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_int_equal(write(fd, "more", 4), 4);
+    close(fd);
+    assert_int_equal(unlink(in_world("large")), 0);
+    run();
+    assert_false(world.exchange.response.cut);
+    assert_int_equal(world.body.size, LARGE);
+    assert_bytes(buf_span(&world.body), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -120,6 +170,8 @@ int main(void)
         TEST(a_large_file_arrives_whole_in_pieces),
         TEST(pages_that_are_not_in_memory_are_read_by_a_file_thread),
         TEST(parts_come_in_order_between_their_leads),
+        TEST(a_file_that_was_written_over_ends_short),
+        TEST(a_file_that_was_removed_or_appended_to_arrives_whole),
         TEST(a_client_that_leaves_during_a_read_is_forgotten),
     };
 
