@@ -422,6 +422,24 @@ static bool take_or_wait(struct seat *seat, bool *ret_slept)
     }
 }
 
+/* Seat#wait: whether a request may be taken now; false when this thread shall end. Takes nothing. */
+static VALUE seat_wait(VALUE self)
+{
+    struct seat *seat = seat_get(self);
+
+    if (is_foreign)
+        return Qfalse;
+    count_done(seat);
+    for (;;) {
+        rb_thread_check_ints();
+        if (is_retiring(seat->place))
+            return Qfalse;
+        if (queue_oldest_us(&seat->place->board, clock_us()) >= 0)
+            return Qtrue;
+        wait_for_work(seat, 0);
+    }
+}
+
 /* Seat#take: the env of the next request, or nil when this thread shall end. */
 static VALUE seat_take(VALUE self)
 {
@@ -513,6 +531,7 @@ void init_take(VALUE leat)
 
     rb_define_alloc_func(seat, seat_alloc);
     rb_define_method(seat, "initialize", seat_initialize, 5);
+    rb_define_method(seat, "wait", seat_wait, 0);
     rb_define_method(seat, "take", seat_take, 0);
     rb_define_method(seat, "done", seat_done, 0);
     rb_define_method(seat, "held?", seat_is_held, 0);

@@ -7,7 +7,7 @@
 
 require_relative "version"
 require_relative "native"
-%w[control fault log hooks loader errors dechunker stream hijack file_answer response worker mold].each { |name| require_relative name }
+%w[control fault log hooks loader errors dechunker stream hijack file_answer response worker excuse mold].each { |name| require_relative name }
 
 module Leat
   # The first steps of a Ruby process: who am I, and with which descriptors.
@@ -86,8 +86,9 @@ module Leat
       trap("INT") {}
       Worker.wait_until { Process.ppid == hello["master"].to_i }
       Worker.bind_to_master(hello, fds)
-      loader ||= Loader.new(hello).load
-      serve(hello, fds, hello["index"].to_i, loader)
+      return Excuse.serve(hello, fds) if loader.nil? && hello["excuse"]
+
+      serve(hello, fds, hello["index"].to_i, loader || Loader.new(hello).load)
     end
   end
 end

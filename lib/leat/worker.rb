@@ -77,7 +77,7 @@ module Leat
 
     def serve_until_retired
       @ended = Queue.new
-      count = @board.threads
+      count = threads
       count.times { |index| start_thread(index) }
       @board.measure
       @board.ready
@@ -88,6 +88,10 @@ module Leat
         @board.retiring? ? count -= 1 : start_thread(index)
       end
       Streams.finish
+    end
+
+    def threads
+      @board.threads
     end
 
     def start_thread(index)

@@ -173,11 +173,27 @@ void crew_ready(struct pool *pool, uint32_t index, pid_t pid)
         (void)spawn_signal(pid, SIGHUP);
     worker->deadline_ms = 0;
     instance_serve(&pool->instance, index);
-    log_info("pool=%s worker %d serves: generation=%u started_in=%.1fs", pool->settings->name,
-             (int)pid, worker->generation, (double)(worker->ready_ms - worker->since_ms) / 1000);
-    plan_serves(pool, worker->generation);
+    if (worker->is_excuse) {
+        log_warn(
+            "pool=%s worker %d answers every request with the exception until the code changes",
+            pool->settings->name, (int)pid);
+        plan_excused(pool);
+    } else {
+        log_info("pool=%s worker %d serves: generation=%u started_in=%.1fs", pool->settings->name,
+                 (int)pid, worker->generation,
+                 (double)(worker->ready_ms - worker->since_ms) / 1000);
+        plan_serves(pool, worker->generation);
+    }
     pool->options.host->on_ready(pool, index);
     plan_soon(pool);
+}
+
+void crew_excuse(struct pool *pool, uint32_t index, uint32_t generation)
+{
+    struct worker *worker = &pool->workers[index];
+
+    if (worker->state == WORKER_STARTING && worker->generation == generation)
+        worker->is_excuse = true;
 }
 
 void crew_retire(struct pool *pool, uint32_t index, enum exit_reason why, uint64_t grace_ms)
@@ -246,6 +262,16 @@ static void fail_start(struct pool *pool, struct worker *worker, int wait_status
     plan_failed(pool, mold, reason);
 }
 
+/* What an excuse leaves for, unasked and in order, is a change of the code. */
+static void end_excuse(struct pool *pool, struct worker *worker, int wait_status)
+{
+    if (!worker->is_excuse || worker->why != EXIT_NONE || !WIFEXITED(wait_status) ||
+        WEXITSTATUS(wait_status) != 0)
+        return;
+    worker->why = EXIT_NORMAL;
+    plan_changed(pool, pool_find_mold(pool, worker->generation));
+}
+
 static void count_end(struct pool *pool, struct worker *worker, uint32_t index, int wait_status)
 {
     bool asked = worker->why != EXIT_NONE;
@@ -276,6 +302,7 @@ bool crew_ended(struct pool *pool, pid_t pid, int wait_status)
         struct worker *worker = &pool->workers[i];
         if (worker->pid != pid || worker->state == WORKER_EMPTY || worker->state == WORKER_DEAD)
             continue;
+        end_excuse(pool, worker, wait_status);
         count_end(pool, worker, i, wait_status);
         CHECK(worker_step(worker, WORKER_END));
         worker->pid = 0;

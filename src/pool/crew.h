@@ -25,6 +25,9 @@ void crew_forked(struct pool *pool, uint32_t index, pid_t pid);
 void crew_refused(struct pool *pool, uint32_t index, const char *message);
 void crew_ready(struct pool *pool, uint32_t index, pid_t pid);
 
+/* A worker of this generation could not load and answers with the reason from now on. */
+void crew_excuse(struct pool *pool, uint32_t index, uint32_t generation);
+
 /* Everything asked of a mold that is gone will not come. */
 void crew_forget_asked(struct pool *pool, uint32_t generation);
 

@@ -175,6 +175,10 @@ static int write_hello(struct buf *buf, const struct mold *mold, const struct po
         result |= protocol_add(buf, "log", span_of(find_log(mold, pool)));
     if (index != UINT32_MAX)
         result |= protocol_add_number(buf, "index", index);
+    /* Whoever asks for a restart, or starts with -d, is told instead. */
+    if (index != UINT32_MAX && pool->config->development && !pool->config->daemonize &&
+        mold != pool->next)
+        result |= protocol_add_number(buf, "excuse", 1);
     return result == 0 ? 0 : -ENOMEM;
 }
 

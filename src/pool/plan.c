@@ -153,6 +153,21 @@ void plan_serves(struct pool *pool, uint32_t generation)
     tell_start(pool, NULL);
 }
 
+void plan_excused(struct pool *pool)
+{
+    tell_start(pool, NULL);
+}
+
+void plan_changed(struct pool *pool, struct mold *mold)
+{
+    if (pool->stopping || !mold)
+        return;
+    log_info("pool=%s the code has changed, it is loaded again", pool->settings->name);
+    pool->error[0] = '\0';
+    if (mold->solo)
+        mold->state = MOLD_DOWN;
+}
+
 /* It is loaded from now on; a solo one has nothing to load. */
 static void begin_life(const struct pool *pool, struct mold *mold)
 {
@@ -344,11 +359,8 @@ static void plan_crew(struct pool *pool, uint64_t now_ms)
 
     if (backoff_wait_ms(&pool->backoff, now_ms) > 0 || (pool->draining && !has_orphans(pool)))
         return;
-    if (mold->state == MOLD_DOWN) {
-        if (wanted > 0 && !pool->draining)
-            start_mold(pool, mold);
-        return;
-    }
+    if (mold->state == MOLD_DOWN && wanted > 0 && !pool->draining)
+        start_mold(pool, mold);
     while (mold->state == MOLD_LOADED && count.starting < pool->max_starts &&
            count.serving + count.starting < wanted &&
            count.serving + count.starting + count.older < allowed &&

@@ -20,6 +20,13 @@ void plan_failed(struct pool *pool, struct mold *mold, const char *reason);
 /* A worker of this generation serves: a trial worker makes its generation the current one. */
 void plan_serves(struct pool *pool, uint32_t generation);
 
+/* In development: a worker that could not load the application answers with the reason until the code
+ * changes. The start is none that failed; the pool's error stays. */
+void plan_excused(struct pool *pool);
+
+/* Such a worker saw a change and left: the next one tries again, at once and from the beginning. */
+void plan_changed(struct pool *pool, struct mold *mold);
+
 /* A mold process ended. */
 void plan_mold_ended(struct pool *pool, struct mold *mold, int wait_status);
 

@@ -112,6 +112,17 @@ static void on_failed(struct pool *pool, struct mold *mold, const struct protoco
         plan_shorten(mold);
 }
 
+/* In development: the worker goes on, and answers with the exception. */
+static void on_excuse(struct pool *pool, struct mold *mold, uint32_t index,
+                      const struct protocol_message *message)
+{
+    free(mold->failure);
+    mold->failure = describe_failure(message);
+    log_failure(pool, mold, protocol_get(message, "backtrace"));
+    (void)snprintf(pool->error, sizeof pool->error, "%s", mold->failure);
+    crew_excuse(pool, index, mold->generation);
+}
+
 static bool get_worker(const struct pool *pool, const struct protocol_message *message,
                        uint32_t *ret_index)
 {
@@ -152,16 +163,22 @@ static bool handle_worker_report(struct pool *pool, const struct protocol_messag
 
 static bool handle_report(struct pool *pool, const struct protocol_message *message)
 {
+    bool is_excuse = span_is(message->verb, "excuse");
     uint64_t generation;
+    uint32_t index = 0;
     struct mold *mold;
 
-    if (!span_is(message->verb, "loaded") && !span_is(message->verb, "failed"))
+    if (!span_is(message->verb, "loaded") && !span_is(message->verb, "failed") && !is_excuse)
         return handle_worker_report(pool, message);
+    if (is_excuse && !get_worker(pool, message, &index))
+        return false;
     if (!protocol_get_number(message, "generation", &generation) || generation > UINT32_MAX)
         return false;
     mold = pool_find_mold(pool, (uint32_t)generation);
     if (mold && span_is(message->verb, "loaded"))
         on_loaded(pool, mold, message);
+    else if (mold && is_excuse)
+        on_excuse(pool, mold, index, message);
     else if (mold)
         on_failed(pool, mold, message);
     plan_soon(pool);

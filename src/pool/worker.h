@@ -45,6 +45,7 @@ struct worker {
     uint64_t deadline_ms; /* in this state at most until then, 0 = no limit */
     enum exit_reason why; /* of its retirement; EXIT_NONE while it is wanted */
     uint32_t late;        /* requests of its that ran into `timeout` */
+    bool is_excuse;       /* it answers with the exception that kept it from loading */
 };
 
 /* Makes the step; false, and nothing changed, when the event is out of turn. */

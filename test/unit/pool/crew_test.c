@@ -353,6 +353,34 @@ static void a_storm_of_young_deaths_ends_in_pauses(void **state)
     world_close(&world);
 }
 
+static void
+what_answers_with_an_exception_is_a_start_and_is_followed_at_once_when_it_leaves(void **state)
+{
+    struct world world;
+    struct faults faults = {.size = 0};
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world.config.development = true;
+    assert_int_equal(pool_start(world.pool, &faults), 0);
+    world_run(&world);
+    for (pid_t pid = 101; pid < 121; pid++) {
+        world_say(&world, "excuse\ngeneration=1\nindex=0\nclass=LoadError\nmessage=no such file\n");
+        world_serve(&world);
+        assert_int_equal(world.pool->state, POOL_DEGRADED);
+        assert_string_equal(world.pool->error, "LoadError: no such file");
+        world_end(&world, pid, WORLD_EXIT_0);
+        assert_int_equal(played.last_pid, pid + 1);
+    }
+    assert_int_equal(played.started, 1);
+    assert_string_equal(played.start_failure, "");
+    assert_int_equal(world.pool->exits[EXIT_NORMAL], 20);
+    world_serve(&world);
+    assert_int_equal(world.pool->state, POOL_UP);
+    assert_string_equal(world.pool->error, "");
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +400,8 @@ int main(void)
         cmocka_unit_test(numbers_that_name_nobody_change_nothing),
         cmocka_unit_test(an_entry_is_used_again_only_when_every_front_has_given_back),
         cmocka_unit_test(the_oldest_worker_goes_first),
+        cmocka_unit_test(
+            what_answers_with_an_exception_is_a_start_and_is_followed_at_once_when_it_leaves),
         cmocka_unit_test(a_storm_of_young_deaths_ends_in_pauses),
     };
 
