@@ -38,6 +38,7 @@ struct carrier {
     struct front_loop *loop;
     struct h1_conn *conn;    /* NULL while it waits */
     struct proxy_wait *wait; /* for the PROXY header; NULL behind it */
+    struct address *local;   /* that the header named, owned; else NULL */
     bool is_admin;
 };
 
@@ -56,8 +57,9 @@ struct handover {
 static void count_open(struct front_loop *loop, bool is_admin)
 {
     struct front *front = loop->front;
+    uint32_t open = atomic_fetch_add_explicit(&loop->open, 1, memory_order_relaxed) + 1;
 
-    atomic_fetch_add_explicit(&loop->open, 1, memory_order_relaxed);
+    trim_note(&loop->trim, open);
     front_count(&front->open, 1);
     if (is_admin)
         return;
@@ -69,8 +71,9 @@ static void count_open(struct front_loop *loop, bool is_admin)
 static void count_closed(struct front_loop *loop, bool is_admin)
 {
     struct front *front = loop->front;
+    uint32_t open = atomic_fetch_sub_explicit(&loop->open, 1, memory_order_relaxed) - 1;
 
-    atomic_fetch_sub_explicit(&loop->open, 1, memory_order_relaxed);
+    trim_note(&loop->trim, open);
     front_uncount(&front->open, 1);
     if (is_admin)
         return;
@@ -82,6 +85,7 @@ static void free_carrier(struct carrier *carrier)
 {
     count_closed(carrier->loop, carrier->is_admin);
     list_remove(&carrier->link);
+    free(carrier->local);
     free(carrier);
 }
 
@@ -119,6 +123,19 @@ static void log_no_header(const struct address *peer)
                  text, suppressed);
 }
 
+/* The header's addresses go with this call. */
+static bool open_named(struct carrier *carrier, int fd, const struct address *peer,
+                       const struct address *local)
+{
+    carrier->local = malloc(sizeof(*local));
+    if (!carrier->local) {
+        fd_close(&fd);
+        return false;
+    }
+    *carrier->local = *local;
+    return open_conn(carrier, &carrier->loop->h1, fd, peer, carrier->local);
+}
+
 static void on_header(void *data, enum proxy_wait_end end, int fd, const struct address *peer,
                       const struct address *local)
 {
@@ -127,7 +144,7 @@ static void on_header(void *data, enum proxy_wait_end end, int fd, const struct 
     _Atomic uint64_t *refusals = loop->front->options->counters->refusals;
 
     carrier->wait = NULL;
-    if (end == PROXY_WAIT_DONE && open_conn(carrier, &loop->h1, fd, peer, local))
+    if (end == PROXY_WAIT_DONE && open_named(carrier, fd, peer, local))
         return;
     if (end == PROXY_WAIT_REFUSED) {
         log_no_header(peer);

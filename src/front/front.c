@@ -81,8 +81,8 @@ static void set_h1(struct front_loop *loop, struct h1_options *h1, const struct 
  * whole group must not take the clients' answers away. */
 static void ignore_signals(void)
 {
-    static const int ignored[] = {SIGPIPE, SIGINT,  SIGTERM, SIGQUIT, SIGHUP,
-                                  SIGUSR1, SIGUSR2, SIGTTIN, SIGTTOU, SIGIO};
+    static const int ignored[] = {SIGPIPE, SIGINT,  SIGTERM, SIGQUIT, SIGHUP, SIGUSR1,
+                                  SIGUSR2, SIGTTIN, SIGTTOU, SIGIO,   SIGXFSZ};
 
     for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
         (void)signal(ignored[i], SIG_IGN);
@@ -168,6 +168,7 @@ static bool open_loop(struct front_loop *loop)
     if (!loop->post)
         return false;
     front->posts[loop->number] = loop->post;
+    loop->trim = (struct trim){.offload = front->offload, .post = loop->post};
     set_h1(loop, &loop->h1, &serve_service);
     set_h1(loop, &loop->admin_h1, &admin_service);
     loop->cache = static_cache_new(loop->loop, front->offload, loop->post);

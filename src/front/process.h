@@ -13,6 +13,7 @@
 #include "front/message.h"
 #include "front/request_id.h"
 #include "front/site.h"
+#include "front/trim.h"
 #include "http/forwarded.h"
 #include "http/h1_conn.h"
 #include "loop/offload.h"
@@ -69,8 +70,9 @@ struct front_loop {
     struct accept_listener *listeners; /* [options.listener_size] */
     struct list connections;           /* in order of their last use */
     _Atomic uint32_t open;             /* of this loop; read by others who look for the emptiest */
-    struct timer accept_timer;         /* accepting is paused */
-    int reserve_fd; /* given up for a moment to refuse somebody when none is left */
+    struct trim trim;
+    struct timer accept_timer; /* accepting is paused */
+    int reserve_fd;            /* given up for a moment to refuse somebody when none is left */
     struct access_log_buffer lines;
     struct timer drain_timer, drain_cut_timer;
     bool draining;

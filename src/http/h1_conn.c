@@ -64,7 +64,7 @@ static struct h1_conn *new_conn(const struct h1_options *options, const struct a
     conn->options = options;
     conn->ops = &h1_conn_ops;
     conn->peer = *peer;
-    conn->local = *local;
+    conn->local = local;
     conn->on_close = on_close;
     conn->owner = owner;
     task_init(&conn->task, on_task);

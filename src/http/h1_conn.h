@@ -33,8 +33,8 @@ struct h1_options {
 struct h1_conn;
 
 /* Opens a connection on an accepted, non-blocking socket, which is the connection's from now on, also
- * on failure. peer, local: copied. on_close is called once, last, when the connection is gone. NULL
- * when memory is out or the loop refuses. */
+ * on failure. peer is copied, local must outlive the connection. on_close is called once, last, when
+ * the connection is gone. NULL when memory is out or the loop refuses. */
 struct h1_conn *h1_conn_open(const struct h1_options *options, struct loop *loop, int fd,
                              const struct address *peer, const struct address *local,
                              void (*on_close)(struct h1_conn *conn, void *owner), void *owner);

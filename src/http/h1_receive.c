@@ -53,7 +53,7 @@ static void set_client(struct h1_conn *conn)
     struct client *client = &conn->work->exchange.client;
 
     client->peer = &conn->peer;
-    client->local = &conn->local;
+    client->local = conn->local;
     client->secure = conn->stream->secure;
 }
 

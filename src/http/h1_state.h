@@ -34,7 +34,7 @@ struct h1_conn {
     struct timer timer;
     struct task task; /* sends what was added in this batch */
     struct address peer;
-    struct address local;
+    const struct address *local; /* the owner's */
     void (*on_close)(struct h1_conn *conn, void *owner);
     void *owner;
     struct h1_work *work; /* NULL while idle */

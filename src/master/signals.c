@@ -20,7 +20,8 @@ static const int handled[] = {SIGTERM, SIGINT,  SIGQUIT, SIGHUP, SIGUSR1,
                               SIGUSR2, SIGTTIN, SIGTTOU, SIGCHLD};
 
 /* Signals that mean nothing here but would end the process. */
-static const int harmless[] = {SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT};
+static const int harmless[] = {SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF,
+                               SIGIO,   SIGPWR,  SIGSTKFLT, SIGXFSZ};
 
 /* Children by whomever they were started; unknown ones are reaped too (PID 1 in a container). */
 static void reap(struct master *master)

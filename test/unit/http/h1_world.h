@@ -103,7 +103,7 @@ static inline void on_close(struct h1_conn *closed, void *owner)
 
 static inline int open_world(void **state)
 {
-    struct address none = {0};
+    static struct address none;
     int pair[2];
     (void)state;
 
