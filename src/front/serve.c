@@ -15,6 +15,8 @@
 
 enum { SPOOL_LOG_S = 60 };
 
+enum { UNHEARD_LOG_S = 3600 };
+
 static struct front_loop *loop_of(const struct exchange *exchange)
 {
     return exchange->service_data;
@@ -39,11 +41,25 @@ static enum refusal step_begin(struct front_loop *loop, struct exchange *exchang
     return REFUSAL_NONE;
 }
 
+static void log_unheard(const struct client *client)
+{
+    char peer[INET6_ADDRSTRLEN + 8];
+    char key[sizeof(peer) + 16];
+
+    (void)address_format_host(client->peer, peer, sizeof(peer));
+    (void)snprintf(key, sizeof(key), "forwarded %s", peer);
+    if (log_allow(span_of(key), UNHEARD_LOG_S, NULL))
+        log_warn("peer=%s sends forwarded fields that do not count: it is not in trusted_proxies",
+                 peer);
+}
+
 static enum refusal step_forward(struct front_loop *loop, struct exchange *exchange)
 {
     int error = forwarded_read(&loop->front->trust, &exchange->request, &exchange->arena,
                                &exchange->client);
 
+    if (!error && forwarded_is_unheard(&exchange->client, &exchange->request))
+        log_unheard(&exchange->client);
     return error ? REFUSAL_OVERLOAD : REFUSAL_NONE;
 }
 

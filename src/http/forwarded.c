@@ -371,6 +371,21 @@ static bool is_claim(enum field_id id)
     }
 }
 
+bool forwarded_is_unheard(const struct client *client, const struct request *request)
+{
+    const struct fields *fields = &request->fields;
+
+    if (client->trusted)
+        return false;
+    for (uint32_t i = 0; i < fields->size; i++) {
+        enum field_id id = fields->items[i].id;
+
+        if (id == FIELD_ID_X_FORWARDED_FOR || is_claim(id))
+            return true;
+    }
+    return false;
+}
+
 bool forwarded_passes(const struct client *client, const struct field *field)
 {
     enum field_id id = field->id == FIELD_OTHER ? twin(field->name) : field->id;

@@ -39,6 +39,9 @@ bool forwarded_is_public(const struct address *peer);
 int forwarded_read(const struct forwarded_trust *trust, const struct request *request,
                    struct arena *arena, struct client *client);
 
+/* Whether the request says something of the client that its peer is not trusted to say. */
+bool forwarded_is_unheard(const struct client *client, const struct request *request);
+
 /* Whether a field of the request may reach the application. Hop-by-hop fields are the reader's own
  * business (http_field_flags). */
 bool forwarded_passes(const struct client *client, const struct field *field);

@@ -104,6 +104,13 @@ class ProxyProtocolTest < ServerCase
     assert_equal ["192.0.2.8 80 /x"], ask(port, "PROXY TCP4 192.0.2.8 198.51.100.1 1 8443\r\n#{forwarded}")
   end
 
+  def test_a_peer_whose_forwarded_fields_do_not_count_is_named_once
+    server = start
+    3.times { get(server, "/", "X-Forwarded-For" => "203.0.113.5", "X-Forwarded-Proto" => "https") }
+    get(server, "/")
+    assert_equal 1, server.output.lines.grep(/warn peer=127\.0\.0\.1 .*trusted_proxies/).size
+  end
+
   def test_a_header_on_another_listener_is_a_bad_request
     server = start
     assert_equal 400, raw(server, "PROXY TCP4 192.0.2.7 198.51.100.1 56324 8443\r\n#{ASK}").first.status

@@ -159,6 +159,30 @@ static void claims_of_public_strangers_are_removed_and_dangerous_fields_always(v
     assert_false(passes("192.168.0.9:1", "X-Accel-Mapping"));
 }
 
+static bool is_unheard(const char *peer, const char *name)
+{
+    struct world *world = world_of("unix 192.0.2.0/24", peer);
+    bool unheard;
+
+    field(world, name, "192.0.2.1");
+    assert_int_equal(forwarded_read(&world->trust, &world->request, &world->arena, &world->client),
+                     0);
+    unheard = forwarded_is_unheard(&world->client, &world->request);
+    arena_done(&world->arena);
+    return unheard;
+}
+
+static void claims_of_peers_without_trust_are_noticed(void **state)
+{
+    (void)state;
+    assert_true(is_unheard("127.0.0.1:5", "X-Forwarded-For"));
+    assert_true(is_unheard("203.0.113.1:5", "Forwarded"));
+    assert_true(is_unheard("[2001:db8::1]:5", "X-Real-IP"));
+    assert_false(is_unheard("127.0.0.1:5", "X-Request-Id"));
+    assert_false(is_unheard("192.0.2.9:5", "X-Forwarded-For"));
+    assert_false(is_unheard("unix:/run/x.sock", "X-Forwarded-For"));
+}
+
 static void trust_takes_words_addresses_and_networks_only(void **state)
 {
     static const char *bad[] = {"",         "lo",      "1.2.3",    "1.2.3.4/33",
@@ -195,6 +219,7 @@ int main(void)
         cmocka_unit_test(forwarded_and_real_ip_are_read_when_there_is_no_list),
         cmocka_unit_test(scheme_and_port_come_from_the_first_element),
         cmocka_unit_test(claims_of_public_strangers_are_removed_and_dangerous_fields_always),
+        cmocka_unit_test(claims_of_peers_without_trust_are_noticed),
         cmocka_unit_test(trust_takes_words_addresses_and_networks_only),
     };
 
