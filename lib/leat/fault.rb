@@ -17,6 +17,8 @@ module Leat
        ->(_) { "RAILS_MASTER_KEY (or config/master.key) does not fit the encrypted credentials" }],
       [nil, /secret_key_base/, ->(_) { "set SECRET_KEY_BASE, or RAILS_MASTER_KEY for the encrypted credentials" }],
       ["ActiveRecord::PendingMigrationError", nil, ->(_) { "run `bin/rails db:migrate RAILS_ENV=#{ENV["RAILS_ENV"]}`" }],
+      ["ActiveRecord::StatementInvalid", /no such table|Could not find table|relation .* does not exist|Table .* doesn't exist/,
+       ->(_) { "run `bin/rails db:migrate RAILS_ENV=#{ENV["RAILS_ENV"]}`" }],
       ["ActiveRecord::NoDatabaseError", nil, ->(_) { "run `bin/rails db:prepare RAILS_ENV=#{ENV["RAILS_ENV"]}`" }],
       ["Errno::EACCES", nil, ->(error) { Fault.writable(error) }],
       ["Errno::EROFS", nil, ->(error) { Fault.writable(error) }],
@@ -34,10 +36,12 @@ module Leat
       }.compact
     end
 
+    # Rails and others say on standard error what they did not like, and exit.
     def words(error)
-      return "the application left by exit(#{error.status}) while it was loaded" if error.is_a?(SystemExit)
+      return error.message.to_s unless error.is_a?(SystemExit)
 
-      error.message.to_s
+      why = error.cause&.message || error.message
+      "the application left by exit(#{error.status}) while it was loaded#{": #{why}" unless why == "exit"}"
     end
 
     # The first line of the backtrace that is the application's own, else the first of all.
@@ -56,12 +60,22 @@ module Leat
       false
     end
 
+    # The remedy for the exception, or for what caused it.
     def hint(error)
+      10.times do
+        return unless error
+
+        remedy = remedy(error) and return remedy.call(error)
+        error = error.cause
+      end
+    end
+
+    def remedy(error)
       names = error.class.ancestors.map(&:name)
       row = REMEDIES.find do |name, pattern, _|
         (name.nil? || names.include?(name)) && (pattern.nil? || pattern.match?(error.message.to_s))
       end
-      row && row[2].call(error)
+      row&.last
     end
 
     def ruby
@@ -70,7 +84,9 @@ module Leat
 
     def writable(error)
       path = error.message[/(?: @ \w+ )?- (.*)\z/, 1]
-      "user #{Process.euid} may not write #{path || "there"}; make it writable, or run as its owner"
+      verb = path && File.file?(path) && !File.readable?(path) ? "read" : "write"
+      "user #{[ENV["USER"], "(#{Process.euid})"].compact.join(" ")} may not #{verb} #{path || "there"}; " \
+        "make it possible, or run as its owner"
     end
   end
 end

@@ -64,8 +64,9 @@ module Leat
       File.expand_path(@rackup.empty? ? "config.ru" : @rackup, @folder)
     end
 
+    # The server names what it has found, which is config/environment.rb where there is no config.ru.
     def rackup?
-      !@rackup.empty? || File.file?(rackup_path)
+      File.file?(rackup_path) && !rackup_path.end_with?("/config/environment.rb")
     end
 
     def from_rackup
