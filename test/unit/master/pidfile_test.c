@@ -84,18 +84,31 @@ static void a_new_file_is_ours_and_goes_with_us(void **state)
 static void whatever_is_written_in_it_never_blocks_a_start(void **state)
 {
     static const char *const contents[] = {"", "0", "garbage\n", "1\n", "99999999999999999999"};
-    char own[32];
 
     (void)state;
-    for (size_t i = 0; i <= ARRAY_LEN(contents); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(contents); i++) {
         struct pidfile pidfile;
         pid_t holder = 0;
-        (void)snprintf(own, sizeof own, "%d\n", (int)getpid());
-        put(i < ARRAY_LEN(contents) ? contents[i] : own);
+        put(contents[i]);
         assert_int_equal(take(&pidfile, &holder), PIDFILE_STALE);
         assert_holds_our_number();
         pidfile_give(&pidfile);
     }
+}
+
+/* rackup has written it before it became the server; by chance a dead process may have had the number. */
+static void our_own_number_is_nothing_to_speak_of(void **state)
+{
+    struct pidfile pidfile;
+    pid_t holder = 0;
+    char own[32];
+
+    (void)state;
+    (void)snprintf(own, sizeof own, "%d\n", (int)getpid());
+    put(own);
+    assert_int_equal(take(&pidfile, &holder), PIDFILE_OWNED);
+    assert_holds_our_number();
+    pidfile_give(&pidfile);
 }
 
 static void one_that_a_running_server_holds_names_it(void **state)
