@@ -171,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_new_file_is_ours_and_goes_with_us),
+        TEST(our_own_number_is_nothing_to_speak_of),
         TEST(whatever_is_written_in_it_never_blocks_a_start),
         TEST(one_that_a_running_server_holds_names_it),
         TEST(a_file_that_somebody_put_in_its_place_is_left_alone),
