@@ -55,9 +55,10 @@ SYSTEM_TESTS := $(sort $(wildcard test/system/*_test.rb test/crash/*_test.rb))
 ifdef TEST
 UNIT_SOURCES := $(foreach file,$(UNIT_SOURCES),$(if $(findstring $(TEST),$(file)),$(file)))
 SYSTEM_TESTS := $(foreach file,$(SYSTEM_TESTS),$(if $(findstring $(TEST),$(file)),$(file)))
+FUZZ_SOURCES := $(foreach file,$(FUZZ_SOURCES),$(if $(findstring $(TEST),$(file)),$(file)))
 endif
 
-.PHONY: all extension test test-unit test-system lint asan tsan fuzz bench gem install demo clean
+.PHONY: all extension test test-unit test-fuzz test-system lint asan tsan fuzz bench gem install demo clean
 .PHONY: libraries-are-there tsan-unit
 all: build/leat extension
 
@@ -102,7 +103,7 @@ $$($(1)_DIR)/unit/%_test: test/unit/%_test.c Makefile $$($(1)_DIR)/libleat.a | $
 		$$($(1)_LDFLAGS) -Wl,-z,muldefs -o $$@ $$< $$($(1)_DIR)/libleat.a -lcmocka -lbrotlidec $$(LIBS)
 
 # Fuzz targets with a main of ours that replays files and changes them: no other compiler needed.
-$$($(1)_DIR)/fuzz/%: test/fuzz/%.c test/fuzz/replay.c Makefile $$($(1)_DIR)/libleat.a | $$(GENERATED)
+$$($(1)_DIR)/fuzz/%: test/fuzz/%.c test/fuzz/replay.c $$(wildcard test/fuzz/*.h test/unit/http/*.h) Makefile $$($(1)_DIR)/libleat.a | $$(GENERATED)
 	@mkdir -p $$(@D)
 	$$(call quiet,cc)$$(CC) $$(filter-out -MMD -MP,$$(BASE_CFLAGS)) -Wno-missing-prototypes $$(GENERATED_WARNINGS) \
 		$$($(1)_CFLAGS) $$(BASE_LDFLAGS) $$($(1)_LDFLAGS) -Wl,-z,muldefs -o $$@ $$< \
@@ -142,6 +143,7 @@ test:
 	tools/deps.sh build test
 	$(MAKE) all
 	$(MAKE) test-unit
+	$(MAKE) test-fuzz
 	$(MAKE) test-system
 
 # Runs every program, also behind a failing one, and names those that failed.
@@ -152,11 +154,8 @@ define run_units
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 endef
 
-test-unit: $(asan_TESTS) $(asan_FUZZERS)
+test-unit: $(asan_TESTS)
 	$(call run_units,,$(asan_TESTS))
-	@for program in $(asan_FUZZERS); do \
-		find test/corpus/`basename $$program _fuzz` -type f 2>/dev/null | sort | xargs -r $$program || exit 1; \
-	done
 
 tsan-unit: $(tsan_TESTS)
 	$(call run_units,$(FIXED_ADDRESSES),$(tsan_TESTS))
@@ -187,13 +186,31 @@ tsan: all build/tsan/leat
 	$(MAKE) tsan-unit
 	$(call system_with_reports,build/tsan,$(FIXED_ADDRESSES))
 
-FUZZ_SECONDS = 30
-fuzz: $(asan_FUZZERS)
+# Seconds of all fuzzers together. A run says its seed, and the same seed makes the same inputs again:
+# make fuzz FUZZ_SEED=N. TEST=words narrows it to fuzzers with the words in their name.
+FUZZ_SECONDS = 600
+FUZZ_SEED = $(shell date +%s)
+# The seconds of one fuzzer, at least one.
+fuzz_share = $$(( ($(1) + $(words $(asan_FUZZERS)) - 1) / $(words $(asan_FUZZERS)) ))
+
+# The given seconds and seed: first the files of test/corpus and those made of the raw cases as they are,
+# then changed ones.
+define run_fuzzers
 	@for program in $(asan_FUZZERS); do \
-		echo "$$program: $(FUZZ_SECONDS) s"; \
-		find test/corpus/`basename $$program _fuzz` -type f 2>/dev/null | sort | \
-			xargs $$program -seconds $(FUZZ_SECONDS) || exit 1; \
+		name=`basename $$program _fuzz`; \
+		find test/corpus/$$name build/corpus/$$name -type f 2>/dev/null | sort | \
+			$(call SANITIZER_OPTIONS,) xargs $$program -seconds $(call fuzz_share,$(1)) -seed $(2) || exit 1; \
 	done
+endef
+
+build/corpus: test/corpus/http1.yml tools/corpus.rb
+	$(RUBY) tools/corpus.rb $@
+
+test-fuzz: $(asan_FUZZERS) build/corpus
+	$(call run_fuzzers,60,1)
+
+fuzz: $(asan_FUZZERS) build/corpus
+	$(call run_fuzzers,$(FUZZ_SECONDS),$(FUZZ_SEED))
 
 lint: $(GENERATED)
 	tools/deps.sh build lint

@@ -73,6 +73,20 @@ static size_t below(size_t limit)
     return limit ? random_state % limit : 0;
 }
 
+/* A piece of another input comes in. */
+static size_t put_piece(char *bytes, size_t size, struct span other)
+{
+    size_t at = below(size + 1), from = below(other.size);
+    struct span piece = span_first(span_skip(other, from), 1 + below(64));
+
+    if (size + piece.size > LARGEST)
+        return size;
+    memmove(bytes + at + piece.size, bytes + at, size - at);
+    if (piece.size)
+        memcpy(bytes + at, piece.data, piece.size);
+    return size + piece.size;
+}
+
 /* One change in place: a byte, a bit, a piece left out, doubled, or cut at the end. */
 static size_t change(char *bytes, size_t size)
 {
@@ -113,7 +127,8 @@ static void run_changed(struct span *files, size_t count, uint64_t until_ms)
 
         memcpy(bytes, file.data, size);
         for (size_t changes = 1 + below(8); changes > 0; changes--)
-            size = change(bytes, size);
+            size = below(6) || !count ? change(bytes, size)
+                                      : put_piece(bytes, size, files[below(count)]);
         run(span_make(bytes, size));
     }
     (void)printf("%lu changed inputs\n", runs);

@@ -26,7 +26,9 @@ static void use_payload(enum reply_step step, struct span payload, struct span p
 
     if ((step == REPLY_HEAD || step == REPLY_INTERIM) &&
         reply_head_read(payload, step == REPLY_INTERIM, &head)) {
-        CHECK(head.status >= 103 && head.status <= 599);
+        CHECK(step == REPLY_INTERIM
+                  ? head.status == 103
+                  : head.status == 101 || (head.status >= 200 && head.status <= 599));
         use_fields(head.fields, head.field_count, page);
     }
     if (step == REPLY_TRAILERS && reply_fields_are_valid(payload, &count))
