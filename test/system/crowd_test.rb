@@ -58,6 +58,11 @@ class CrowdTest < ServerCase
 
   def memory_kb(pid = @front) = File.read("/proc/#{pid}/status")[/^RssAnon:\s+(\d+)/, 1].to_i
 
+  # A sanitizer keeps what was freed for a while, so that its size says nothing.
+  def assert_grown(kilobytes, limit, of_what = "memory")
+    assert_operator kilobytes, :<, limit, of_what if memory_factor == 1
+  end
+
   # The median time of some requests on connections of their own.
   def usual_wait
     Array.new(30) { begun = now; assert_equal("200", get(@server, "/").code); now - begun }.sort[15]
@@ -74,10 +79,10 @@ class CrowdTest < ServerCase
       clients(1000, REQUEST).each { |socket| socket.readpartial(4096) }
     end
     assert_equal 10_000, status(@server)["connections"]["idle"]
-    assert_operator memory_kb - before, :<, 40_000 * memory_factor
+    assert_grown memory_kb - before, 40_000
     assert_operator usual_wait, :<, (usual * 3) + 0.005
     with_witness(@server) { leave }
-    eventually(5, "the memory is the system's again") { memory_kb - before < 8_000 * memory_factor }
+    eventually(5, "the memory is the system's again") { memory_factor > 1 || memory_kb - before < 8_000 }
   end
 
   def test_opening_and_closing_leaves_nothing
@@ -88,7 +93,7 @@ class CrowdTest < ServerCase
       memory_kb
     end
     before = rounds.(20)
-    assert_operator rounds.(80) - before, :<, 4_000 * memory_factor
+    assert_grown rounds.(80) - before, 4_000
   end
 
   # --- F27
@@ -110,7 +115,7 @@ class CrowdTest < ServerCase
       assert_equal ["10"] * 300, chunks.map { |socket| read_reply(socket).body }
       assert_equal [408] * 400, heads.map { |socket| read_reply(socket).status }
     end
-    assert_operator memory_kb - before, :<, 100_000 * memory_factor
+    assert_grown memory_kb - before, 100_000
     assert_equal 0, status(@server)["pools"][0]["queue"]["length"]
     leave
   end
@@ -129,14 +134,14 @@ class CrowdTest < ServerCase
       socket
     end
     eventually(60, "the worker is free while nobody reads") { pool(@server).then { |seen| seen["queue"]["length"].zero? && seen["slots"]["busy"].zero? } }
-    assert_operator memory_kb - before, :<, 100_000 * memory_factor
+    assert_grown memory_kb - before, 100_000
     with_witness(@server, longest: 1.0) do
       readers.first(3).each { |socket| assert_equal 10_000_000, read_reply(socket, seconds: 60).body.bytesize }
     end
     eventually(30, "those that read nothing are given up") { status(@server)["connections"]["open"] <= 3 }
     leave
     eventually(5, "their files are gone") { Dir.children("/proc/#{@front}/fd").none? { |fd| File.readlink("/proc/#{@front}/fd/#{fd}").include?("(deleted)") rescue false } }
-    assert_operator memory_kb - before, :<, 50_000 * memory_factor
+    assert_grown memory_kb - before, 50_000
   end
 
   def test_a_full_spool_is_back_pressure_and_no_cut
@@ -194,7 +199,7 @@ class CrowdTest < ServerCase
     assert_operator seen[200], :>, capacity * 2 * 0.7
     eventually(1, "all is quiet") { pool(@server).then { |now| now["queue"]["length"].zero? && now["slots"]["busy"].zero? } }
     assert_operator usual_wait, :<, 0.1
-    assert_operator memory_kb - before, :<, 20_000 * memory_factor
+    assert_grown memory_kb - before, 20_000
     assert_equal seen[503], pool(@server)["queue"].values_at("shed", "expired").sum
   end
 
@@ -242,8 +247,8 @@ class CrowdTest < ServerCase
     end
     ended.close
     watcher.join
-    assert_operator peaks[@front] - before[@front], :<, 10_000 * memory_factor, "the front"
-    assert_operator peaks[worker] - before[worker], :<, 30_000 * memory_factor, "the worker"
+    assert_grown peaks[@front] - before[@front], 10_000, "the front"
+    assert_grown peaks[worker] - before[worker], 30_000, "the worker"
   end
 
   def test_a_file_beyond_four_gigabytes_has_every_byte
@@ -267,6 +272,6 @@ class CrowdTest < ServerCase
       assert_equal "800000000", socket.gets("\r\n\r\n")[/content-length: (\d+)/i, 1]
       assert_equal 800_000_000, IO.copy_stream(socket, File::NULL, 800_000_000)
     end
-    assert_operator memory_kb - before, :<, 5_000 * memory_factor
+    assert_grown memory_kb - before, 5_000
   end
 end
