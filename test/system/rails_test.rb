@@ -57,6 +57,7 @@ class RailsTest < ServerCase
 
   def refusal(*options, env: {})
     out, code = leat("start", "-d", "-e", "production", "-w", "1", "-p", free_port, *options, env: env)
+    leat("stop", "--now", *options.each_cons(2).find { |name, _| name == "-P" }) if code.zero?
     assert_equal 1, code, out
     out
   end
