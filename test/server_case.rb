@@ -69,6 +69,14 @@ class ServerCase < Minitest::Test
     end
   end
 
+  # Defines the tests of the block where the machine can do what they need; elsewhere one line says what
+  # is left out.
+  def self.where(is_possible, needs)
+    is_possible ? yield : warn("#{self}: tests that need #{needs} are left out")
+  end
+
+  def self.root? = Process.uid.zero?
+
   def setup
     @dir = Dir.mktmpdir("leat-test")
     @servers = []

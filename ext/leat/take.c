@@ -401,6 +401,15 @@ static void count_done(struct seat *seat)
     atomic_store_explicit(&seat->place->is_used, true, memory_order_relaxed);
 }
 
+/* Lets requests that this process has begun go on before another one is begun: a thread that always
+ * finds work would keep the GVL until Ruby's timer takes it, a tenth of a second later, and those that
+ * gave it up to read or write would wait for all of that. */
+static void let_others_go_on(const struct seat *seat)
+{
+    if (atomic_load_explicit(&entry(seat->place)->busy, memory_order_relaxed) > 0)
+        rb_thread_schedule();
+}
+
 /* Waits for a request and holds it; false when this process takes no more. May raise (interrupts)
  * while it holds nothing. Returns whether it slept in *ret_slept. */
 static bool take_or_wait(struct seat *seat, bool *ret_slept)
@@ -451,6 +460,7 @@ static VALUE seat_take(VALUE self)
     if (is_foreign)
         return Qnil;
     count_done(seat);
+    let_others_go_on(seat);
     if (!take_or_wait(seat, &has_slept))
         return Qnil;
     count_busy(seat);

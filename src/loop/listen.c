@@ -61,6 +61,21 @@ static const char *ip_reason(int error)
     }
 }
 
+int listen_adopt(int fd)
+{
+    int family = 0, error;
+    socklen_t size = sizeof(family);
+
+    error = fd_set_cloexec(fd, true);
+    if (!error)
+        error = fd_set_nonblocking(fd);
+    if (!error && getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == -1)
+        error = -errno;
+    if (!error && family != AF_UNIX)
+        error = set_option(fd, IPPROTO_TCP, TCP_NODELAY);
+    return error;
+}
+
 /* Accepted connections inherit TCP_NODELAY. */
 static int prepare_ip(int fd, const struct address *address, int backlog)
 {

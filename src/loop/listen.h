@@ -24,12 +24,16 @@ struct listen_options {
 int listen_open(const struct address *address, const struct listen_options *options,
                 const char **ret_reason);
 
+/* Gives a listening socket that another process opened what listen_open gives its own: non-blocking,
+ * close-on-exec, no delay. 0 or negative errno; the descriptor stays the caller's. */
+int listen_adopt(int fd);
+
 /* Ends listening for all who share the socket, without losing who is on the way: nobody new is let in,
  * connections that have begun can still be accepted. Closing the socket later breaks off those alone that
  * nobody accepted. */
 void listen_end(int fd);
 
-/* Takes the next connection, non-blocking and close-on-exec; ret_peer may be NULL. Connections that
+/* Takes the next connection, non-blocking, close-on-exec and without delay; ret_peer may be NULL. Connections that
  * broke while they waited are passed over. The descriptor, or negative errno: -EAGAIN when none
  * waits, -EMFILE and the like when one does and cannot be taken. */
 int listen_accept(int fd, struct address *ret_peer);

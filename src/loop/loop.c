@@ -102,6 +102,17 @@ static void forget_reports(struct loop *loop, const struct watch *watch)
             loop->events[i].data.ptr = NULL;
 }
 
+void loop_forget(struct watch *watch)
+{
+    struct loop *loop = watch->loop;
+
+    if (!loop)
+        return;
+    forget_reports(loop, watch);
+    watch->fd = -1;
+    watch->loop = NULL;
+}
+
 void loop_unwatch(struct watch *watch)
 {
     struct loop *loop = watch->loop;
@@ -109,9 +120,7 @@ void loop_unwatch(struct watch *watch)
     if (!loop)
         return;
     CHECK(control(loop, EPOLL_CTL_DEL, watch, watch->fd, 0) == 0);
-    forget_reports(loop, watch);
-    watch->fd = -1;
-    watch->loop = NULL;
+    loop_forget(watch);
 }
 
 void task_init(struct task *task, void (*run)(struct task *task))

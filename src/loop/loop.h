@@ -61,6 +61,10 @@ int loop_rewatch(struct watch *watch, uint32_t events);
  * open: epoll keeps a closed one that has duplicates elsewhere. */
 void loop_unwatch(struct watch *watch);
 
+/* The same for a descriptor without duplicates that is closed next, which ends epoll's interest in it:
+ * saves a system call per connection. */
+void loop_forget(struct watch *watch);
+
 /* Prepares a task; runs it at the end of this batch, at once before the next sleep. A task that is
  * already waiting is not added twice. The loop never sleeps while a task waits, but lets events in
  * between tasks that defer again and again, so that long work can be cut into pieces. */

@@ -5,8 +5,6 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -66,7 +64,7 @@ static void socket_close(struct stream *stream, bool reset)
     if (reset)
         (void)setsockopt(stream->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     task_cancel(&stream->told_again);
-    loop_unwatch(&stream->watch);
+    loop_forget(&stream->watch);
     fd_close(&stream->fd);
 }
 
@@ -113,7 +111,7 @@ static void on_ready(struct watch *watch, uint32_t events)
 int stream_open_socket(struct stream *stream, struct loop *loop, int fd,
                        void (*on_event)(struct stream *, unsigned))
 {
-    int on = 1, error;
+    int error;
 
     *stream = (struct stream){
         .ops = &socket_ops,
@@ -123,8 +121,6 @@ int stream_open_socket(struct stream *stream, struct loop *loop, int fd,
         .on_event = on_event,
     };
     task_init(&stream->told_again, tell_again);
-    /* Fails on Unix sockets, which need it not. */
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     error = loop_watch(loop, &stream->watch, fd, epoll_events(stream->wants), on_ready);
     if (error)
         fd_close(&stream->fd);

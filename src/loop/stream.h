@@ -53,8 +53,8 @@ struct stream {
     bool secure;                                              /* TLS ends here */
 };
 
-/* Makes a stream of a connected non-blocking socket, which it owns from now on (also on failure). It
- * wants STREAM_READ at first. 0 or negative errno. */
+/* Makes a stream of a connected non-blocking socket without duplicates, which it owns from now on (also
+ * on failure). It wants STREAM_READ at first. 0 or negative errno. */
 int stream_open_socket(struct stream *stream, struct loop *loop, int fd,
                        void (*on_event)(struct stream *, unsigned));
 

@@ -130,7 +130,7 @@ static int open_one(struct master *master, const struct config_listener *config,
         return 0;
     listener.inherited = listener.fd >= 0;
     if (listener.inherited)
-        (void)(fd_set_cloexec(listener.fd, true) || fd_set_nonblocking(listener.fd));
+        (void)listen_adopt(listener.fd);
     else
         listener.fd = open_new(&listener, &reason);
     if (config->optional && is_missing_family(listener.fd))

@@ -50,6 +50,9 @@ class CrowdTest < ServerCase
     added
   end
 
+  # As many clients as this process may have, in thousands: each takes a descriptor.
+  def clients_up_to(most) = [most, (@files.last - 500).floor(-3)].min.tap { |count| assert_operator count, :>=, 3000 }
+
   def leave
     @clients.each(&:close)
     @clients.clear
@@ -71,15 +74,15 @@ class CrowdTest < ServerCase
   # --- F26
 
   def test_ten_thousand_idle_connections_cost_little_and_are_given_back
-    skip "needs 11000 descriptors" if @files.last < 11_000
+    thousands = clients_up_to(10_000) / 1000
     begin_server("-w", "1")
     usual = usual_wait
     before = memory_kb
-    10.times do
+    thousands.times do
       clients(1000, REQUEST).each { |socket| socket.readpartial(4096) }
     end
-    assert_equal 10_000, status(@server)["connections"]["idle"]
-    assert_grown memory_kb - before, 40_000
+    assert_equal thousands * 1000, status(@server)["connections"]["idle"]
+    assert_grown memory_kb - before, thousands * 4_000
     assert_operator usual_wait, :<, (usual * 3) + 0.005
     with_witness(@server) { leave }
     eventually(5, "the memory is the system's again") { memory_factor > 1 || memory_kb - before < 8_000 }
@@ -109,7 +112,7 @@ class CrowdTest < ServerCase
         heads.each { |socket| socket.write("X") }
         bodies.each { |socket| socket.write("a") }
         chunks.each { |socket| socket.write("1\r\n#{round}\r\n") }
-        assert_equal 0, pool(@server)["slots"]["busy"] - (pool(@server)["slots"]["busy"].positive? ? 1 : 0), "none but the witness"
+        assert_operator pool(@server)["slots"]["busy"], :<=, 1, "none but the witness"
       end
       chunks.each { |socket| socket.write("0\r\n\r\n") }
       assert_equal ["10"] * 300, chunks.map { |socket| read_reply(socket).body }
@@ -206,10 +209,10 @@ class CrowdTest < ServerCase
   # --- F37
 
   def test_thousands_at_the_same_instant_are_all_answered
-    skip "needs 6000 descriptors" if @files.last < 6_000
+    count = clients_up_to(5000)
     begin_server("-w", "2", "-t", "2", more: "queue: {length: 6000}\n")
     address = Addrinfo.tcp("127.0.0.1", @server.port)
-    sockets = Array.new(5000) { Socket.new(:INET, :STREAM) }
+    sockets = Array.new(count) { Socket.new(:INET, :STREAM) }
     @clients.concat(sockets)
     sockets.each { |socket| socket.connect_nonblock(address, exception: false) }
     waiting = sockets.to_h { |socket| [socket, true] }
@@ -218,7 +221,7 @@ class CrowdTest < ServerCase
       assert ready, "#{waiting.size} are not connected"
       ready[1].each { |socket| waiting.delete(socket) && socket.write(REQUEST) }
     end
-    assert_equal({ 200 => 5000 }, sockets.map { |socket| read_reply(socket, seconds: 30).status }.tally)
+    assert_equal({ 200 => count }, sockets.map { |socket| read_reply(socket, seconds: 30).status }.tally)
     leave
   end
 

@@ -134,19 +134,20 @@ class HostileTest < ServerCase
     assert_equal front, processes(server, "front")
   end
 
-  def test_signals_from_the_application_reach_no_other_process
-    app <<~'RUBY'
-      run(proc { |env|
-        seen = []
-        Dir.glob("/proc/[0-9]*/cmdline") { |file| seen << file[/\d+/].to_i if File.read(file).match?(/\Aleat: (front|master)/) rescue nil }
-        tried = seen.map { |pid| Process.kill(0, pid) && :may rescue $!.class }
-        [200, {"content-type" => "text/plain"}, [tried.uniq.inspect]]
-      })
-    RUBY
-    skip "only root can give its rights away" unless Process.uid.zero?
-    FileUtils.chmod(0o755, @dir)
-    config "user: nobody\ngroup: nogroup\npools: {main: {app: ., user: daemon}}\n"
-    server = start("-e", "production", "-w", "1")
-    assert_equal "[Errno::EPERM]", get(server, "/").body
+  where root?, "root" do
+    def test_signals_from_the_application_reach_no_other_process
+      app <<~'RUBY'
+        run(proc { |env|
+          seen = []
+          Dir.glob("/proc/[0-9]*/cmdline") { |file| seen << file[/\d+/].to_i if File.read(file).match?(/\Aleat: (front|master)/) rescue nil }
+          tried = seen.map { |pid| Process.kill(0, pid) && :may rescue $!.class }
+          [200, {"content-type" => "text/plain"}, [tried.uniq.inspect]]
+        })
+      RUBY
+      FileUtils.chmod(0o755, @dir)
+      config "user: nobody\ngroup: nogroup\npools: {main: {app: ., user: daemon}}\n"
+      server = start("-e", "production", "-w", "1")
+      assert_equal "[Errno::EPERM]", get(server, "/").body
+    end
   end
 end

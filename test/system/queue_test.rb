@@ -54,6 +54,27 @@ class QueueTest < ServerCase
     waiting.each(&:close)
   end
 
+  # Answers how many other requests were begun while this one was under way.
+  OVERTAKEN = <<~'RUBY'
+    begun = 0
+    null = File.open("/dev/null", "w")
+    run(proc { |env|
+      own = begun += 1
+      null.syswrite("gives the lock of Ruby up")
+      500.times { Object.new }
+      [200, {"content-type" => "text/plain"}, [(begun - own).to_s]]
+    })
+  RUBY
+
+  def test_a_thread_begins_no_more_requests_while_those_of_other_threads_wait_for_ruby
+    app OVERTAKEN
+    server = start("-e", "production", "-w", "1", "-t", "3")
+    request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+    overtaken = Array.new(20) { Thread.new { raw(server, request * 100, count: 100).map { |reply| reply.body.to_i } } }.flat_map(&:value)
+    assert_equal 2000, overtaken.size
+    assert_operator overtaken.sort[1980], :<=, 8, "but for one in a hundred"
+  end
+
   def test_who_waited_too_long_gets_503_and_is_not_begun
     app HELD
     config "queue: {length: 10, timeout: 500ms}\n"

@@ -331,75 +331,73 @@ class SupervisorTest < ServerCase
   # --- users without rights
 
   # The words before a command that run it as nobody, who may read the folder but write nothing.
-  def as_nobody
-    skip "only root can become nobody" unless Process.uid.zero?
-    File.chmod(0o755, @dir)
-    words = ["setpriv", "--reuid=#{NOBODY}", "--regid=#{NOBODY}", "--clear-groups"]
-    skip "nobody cannot run the program" unless system(*words, binary, "version", out: File::NULL, err: File::NULL)
-    words
-  end
+  AS_NOBODY = ["setpriv", "--reuid=#{NOBODY}", "--regid=#{NOBODY}", "--clear-groups"].freeze
 
-  def nobody_env = clean_env.merge("HOME" => "/", "XDG_RUNTIME_DIR" => nil, "TMPDIR" => nil)
+  def self.nobody_runs? = root? && system(*AS_NOBODY, BINARY, "version", out: File::NULL, err: File::NULL)
 
-  def start_as_nobody(*options)
-    words = as_nobody
-    port = free_port
-    out = File.join(@dir, "output.nobody")
-    pid = Process.spawn(nobody_env, *words, binary, "start", "-p", port.to_s, *options,
-                        chdir: @dir, out: out, err: [:child, :out], in: "/dev/null")
-    server = Server.new(pid, @dir, port, out)
-    @servers << server
-    wait_ready(server)
-    server
-  end
+  where nobody_runs?, "root, and a folder that everybody may enter" do
+    def nobody_env = clean_env.merge("HOME" => "/", "XDG_RUNTIME_DIR" => nil, "TMPDIR" => nil)
 
-  def leat_as_nobody(*arguments)
-    out, status = Open3.capture2e(nobody_env, *as_nobody, binary, *arguments, chdir: @dir, stdin_data: "")
-    [out, status.exitstatus]
-  end
+    def start_as_nobody(*options)
+      File.chmod(0o755, @dir)
+      port = free_port
+      out = File.join(@dir, "output.nobody")
+      pid = Process.spawn(nobody_env, *AS_NOBODY, binary, "start", "-p", port.to_s, *options,
+                          chdir: @dir, out: out, err: [:child, :out], in: "/dev/null")
+      server = Server.new(pid, @dir, port, out)
+      @servers << server
+      wait_ready(server)
+      server
+    end
 
-  # The soft limit of nobody's processes, as seen by one of them.
-  def limit_processes(pid, number)
-    assert system(*as_nobody, "prlimit", "--pid", pid.to_s, "--nproc=#{number}:", err: File::NULL)
-  end
+    def leat_as_nobody(*arguments)
+      out, status = Open3.capture2e(nobody_env, *AS_NOBODY, binary, *arguments, chdir: @dir, stdin_data: "")
+      [out, status.exitstatus]
+    end
 
-  def test_a_folder_that_cannot_be_written_is_served_with_the_defaults
-    write "tmp/pids/.keep", ""
-    server = start_as_nobody("-e", "production", "-w", "1")
-    assert_equal "200", get(server, "/").code
-    out, code = leat_as_nobody("status")
-    assert_equal 0, code, out
-    assert_equal 0, leat_as_nobody("healthcheck").last
-    assert_equal 0, leat_as_nobody("restart").last
-    out, code = leat_as_nobody("stop")
-    assert_equal 0, code, out
-    assert_equal 0, wait_exit(server.pid)
-    assert_empty Dir.children(File.join(@dir, "tmp/pids")) - [".keep"]
-  end
+    # The soft limit of nobody's processes, as seen by one of them.
+    def limit_processes(pid, number)
+      assert system(*AS_NOBODY, "prlimit", "--pid", pid.to_s, "--nproc=#{number}:", err: File::NULL)
+    end
 
-  def test_two_users_may_serve_the_same_folder
-    mine = start("-e", "production", "-w", "1")
-    theirs = start_as_nobody("-e", "production", "-w", "1")
-    out, code = leat_as_nobody("status", "--json")
-    assert_equal 0, code, out
-    assert_equal theirs.pid, JSON.parse(out)["pid"]
-    assert_equal mine.pid, status(mine)["pid"]
-    assert_equal 0, leat_as_nobody("stop").last
-    assert_equal "200", get(mine, "/").code
-  end
+    def test_a_folder_that_cannot_be_written_is_served_with_the_defaults
+      write "tmp/pids/.keep", ""
+      server = start_as_nobody("-e", "production", "-w", "1")
+      assert_equal "200", get(server, "/").code
+      out, code = leat_as_nobody("status")
+      assert_equal 0, code, out
+      assert_equal 0, leat_as_nobody("healthcheck").last
+      assert_equal 0, leat_as_nobody("restart").last
+      out, code = leat_as_nobody("stop")
+      assert_equal 0, code, out
+      assert_equal 0, wait_exit(server.pid)
+      assert_empty Dir.children(File.join(@dir, "tmp/pids")) - [".keep"]
+    end
 
-  def test_a_fork_that_fails_is_tried_again_while_the_others_serve
-    server = start_as_nobody("-e", "production", "-w", "2", "-t", "1")
-    eventually { server.output.scan("serves:").size == 2 }
-    mold = processes(server, "mold").first
-    limit_processes(mold, "1")
-    Process.kill("KILL", workers(server).first)
-    eventually(10) { server.output.include?("cannot start a worker") }
-    control = Dir.glob("/tmp/leat-#{NOBODY}/#{server.pid}.sock").first
-    out, = leat("status", "--json", "--control", control)
-    assert_equal "degraded", JSON.parse(out)["pools"].first["state"]
-    assert_equal "200", get(server, "/").code
-    limit_processes(mold, "1000")
-    eventually(15, "healed") { workers(server).size == 2 }
+    def test_two_users_may_serve_the_same_folder
+      mine = start("-e", "production", "-w", "1")
+      theirs = start_as_nobody("-e", "production", "-w", "1")
+      out, code = leat_as_nobody("status", "--json")
+      assert_equal 0, code, out
+      assert_equal theirs.pid, JSON.parse(out)["pid"]
+      assert_equal mine.pid, status(mine)["pid"]
+      assert_equal 0, leat_as_nobody("stop").last
+      assert_equal "200", get(mine, "/").code
+    end
+
+    def test_a_fork_that_fails_is_tried_again_while_the_others_serve
+      server = start_as_nobody("-e", "production", "-w", "2", "-t", "1")
+      eventually { server.output.scan("serves:").size == 2 }
+      mold = processes(server, "mold").first
+      limit_processes(mold, "1")
+      Process.kill("KILL", workers(server).first)
+      eventually(10) { server.output.include?("cannot start a worker") }
+      control = Dir.glob("/tmp/leat-#{NOBODY}/#{server.pid}.sock").first
+      out, = leat("status", "--json", "--control", control)
+      assert_equal "degraded", JSON.parse(out)["pools"].first["state"]
+      assert_equal "200", get(server, "/").code
+      limit_processes(mold, "1000")
+      eventually(15, "healed") { workers(server).size == 2 }
+    end
   end
 end

@@ -376,6 +376,45 @@ static void a_connection_that_is_accepted_names_its_peer(void **state)
     fd_close(&fd);
 }
 
+static int option_of(int fd, int level, int option)
+{
+    int value = -1;
+    socklen_t size = sizeof(value);
+
+    assert_int_equal(getsockopt(fd, level, option, &value, &size), 0);
+    return value;
+}
+
+static void connections_send_small_pieces_without_delay(void **state)
+{
+    struct address address = parsed("127.0.0.1:0");
+    int fd = open_at(&address), client, accepted;
+    (void)state;
+
+    assert_int_equal(address_of_socket(fd, &address), 0);
+    client = address_connect(&address, 1000);
+    accepted = listen_accept(fd, NULL);
+    assert_int_equal(option_of(accepted, IPPROTO_TCP, TCP_NODELAY), 1);
+    fd_close(&accepted);
+    fd_close(&client);
+    fd_close(&fd);
+}
+
+static void a_listener_of_another_process_becomes_like_ours(void **state)
+{
+    int fd = socket(AF_INET6, SOCK_STREAM, 0), local = socket(AF_UNIX, SOCK_STREAM, 0);
+    (void)state;
+
+    assert_int_equal(listen_adopt(fd), 0);
+    assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+    assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(listen_adopt(local), 0);
+    assert_int_equal(listen_adopt(-1), -EBADF);
+    fd_close(&local);
+    fd_close(&fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +434,8 @@ int main(void)
         cmocka_unit_test(access_is_never_given_to_what_a_link_points_at),
         cmocka_unit_test(when_listening_ends_those_who_wait_are_served_and_nobody_is_added),
         cmocka_unit_test(a_connection_that_is_accepted_names_its_peer),
+        cmocka_unit_test(connections_send_small_pieces_without_delay),
+        cmocka_unit_test(a_listener_of_another_process_becomes_like_ours),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,6 +117,35 @@ static void a_watch_freed_by_another_of_the_same_batch_is_not_touched(void **sta
 
 static struct pair *reused;
 
+static void close_instead(struct watch *watch, uint32_t events)
+{
+    (void)events;
+    loop_forget(&reused->watch);
+    fd_close(&reused->ours);
+    assert_null(reused->watch.loop);
+    watch->on_ready = on_pair;
+}
+
+static void a_watch_whose_descriptor_is_closed_instead_is_not_called_again(void **state)
+{
+    struct loop *loop = loop_new();
+    struct pair *first = pair_new(loop, EPOLLIN);
+    (void)state;
+
+    reused = pair_new(loop, EPOLLIN);
+    first->watch.on_ready = close_instead;
+    speak(first);
+    speak(reused);
+    assert_int_equal(loop_step(loop, 0), 2);
+    assert_int_equal(reused->calls, 0);
+    assert_int_equal(loop_step(loop, 0), 1);
+    assert_int_equal(reused->calls, 0);
+    loop_forget(&reused->watch);
+    pair_free(reused);
+    pair_free(first);
+    loop_free(loop);
+}
+
 static void watch_anew_where_the_old_one_was(struct watch *watch, uint32_t events)
 {
     struct loop *loop = watch->loop;
@@ -521,6 +550,7 @@ int main(void)
         cmocka_unit_test(a_watch_made_anew_in_the_batch_does_not_get_the_report_of_the_old_one),
         cmocka_unit_test(a_watch_is_not_told_what_it_ceased_to_ask_for_in_the_batch),
         cmocka_unit_test(unwatching_twice_or_never_watched_is_harmless),
+        cmocka_unit_test(a_watch_whose_descriptor_is_closed_instead_is_not_called_again),
         cmocka_unit_test(a_descriptor_that_cannot_be_watched_gives_its_error_and_changes_nothing),
         cmocka_unit_test(a_task_deferred_twice_runs_once_and_a_cancelled_one_never),
         cmocka_unit_test(tasks_that_tasks_defer_run_before_the_loop_sleeps),

@@ -379,19 +379,6 @@ static void a_file_that_cannot_be_sent_so_is_left_to_the_owner(void **state)
     finish(&client);
 }
 
-static void tcp_streams_send_small_pieces_without_delay(void **state)
-{
-    struct client client;
-    int on = 0;
-    socklen_t size = sizeof(on);
-    (void)state;
-
-    open_tcp(&client);
-    assert_int_equal(getsockopt(client.stream.fd, IPPROTO_TCP, TCP_NODELAY, &on, &size), 0);
-    assert_int_equal(on, 1);
-    finish(&client);
-}
-
 static void a_descriptor_that_cannot_be_watched_is_closed(void **state)
 {
     struct loop *loop = loop_new();
@@ -427,7 +414,6 @@ int main(void)
         cmocka_unit_test(close_ends_in_order_and_with_reset_the_peer_sees_a_reset),
         cmocka_unit_test(a_range_of_a_file_is_sent_and_nothing_behind_its_end),
         cmocka_unit_test(a_file_that_cannot_be_sent_so_is_left_to_the_owner),
-        cmocka_unit_test(tcp_streams_send_small_pieces_without_delay),
         cmocka_unit_test(a_descriptor_that_cannot_be_watched_is_closed),
     };
 
