@@ -340,10 +340,11 @@ static bool should_leave(struct seat *seat)
     int64_t age_us;
 
     if (atomic_load_explicit(&entry(place)->busy, memory_order_relaxed) == 0 ||
-        atomic_load_explicit(&board->header->sleepers, memory_order_relaxed) == 0 ||
-        bell_can_wait(board))
+        atomic_load_explicit(&board->header->sleepers, memory_order_relaxed) == 0)
         return false;
     now_us = clock_us();
+    if (bell_can_wait(board, now_us))
+        return false;
     age_us = queue_oldest_us(board, now_us);
     return age_us >= 0 && age_us < PATIENCE_US && bell_wake_worker(board, now_us, true);
 }
@@ -360,6 +361,7 @@ static bool take(struct seat *seat)
     request = slot_request(board, (uint32_t)slot);
     seat->taken_us = clock_us();
     atomic_store_explicit(&request->taken_us, seat->taken_us, memory_order_relaxed);
+    atomic_store_explicit(&entry(seat->place)->taken_us, seat->taken_us, memory_order_relaxed);
     seat->slot = slot;
     seat->turn = word.turn;
     seat->front = request->front;
@@ -465,8 +467,8 @@ static VALUE seat_take(VALUE self)
         return Qnil;
     count_busy(seat);
     if (has_slept && atomic_load_explicit(&board->header->sleepers, memory_order_relaxed) > 0 &&
-        queue_oldest_us(board, clock_us()) >= 0 && !bell_can_wait(board))
-        (void)bell_wake_worker(board, clock_us(), false);
+        queue_oldest_us(board, seat->taken_us) >= 0 && !bell_can_wait(board, seat->taken_us))
+        (void)bell_wake_worker(board, seat->taken_us, false);
     env = env_build(seat);
     slot_advance(board, (uint32_t)seat->slot, seat->thread, SLOT_CALLED);
     return env;

@@ -77,6 +77,7 @@ static void empty_worker(const struct board *board, uint32_t worker)
     atomic_store(&dead->busy, 0);
     atomic_store(&dead->requests, 0);
     atomic_store(&dead->service_ns, 0);
+    atomic_store(&dead->taken_us, 0);
     atomic_store(&dead->private_bytes, 0);
     atomic_store(&dead->pss_bytes, 0);
     atomic_store(&dead->rss_bytes, 0);

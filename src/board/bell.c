@@ -142,27 +142,49 @@ static bool has_notices(const struct board *board, uint32_t front, uint32_t loop
     return false;
 }
 
-bool bell_can_wait(const struct board *board)
+/* What the workers' words say of the time until the queue is empty. */
+struct outlook {
+    bool has_slow;  /* a busy worker's requests take longer than a wake */
+    bool has_other; /* a worker is idle, or its running requests block it */
+    uint64_t serving, slowest_ns;
+};
+
+static void look_at(const struct board_worker *worker, uint64_t now_us, struct outlook *outlook)
 {
-    uint64_t slowest_ns = 0, serving = 0;
+    uint64_t service_ns = atomic_load_explicit(&worker->service_ns, memory_order_relaxed);
+    uint64_t taken_us = atomic_load_explicit(&worker->taken_us, memory_order_relaxed);
+
+    if (service_ns == 0 || service_ns > BELL_WAKE_COST_US * UINT64_C(1000)) {
+        outlook->has_slow = true;
+    } else if ((int64_t)(now_us - taken_us) > BELL_WAKE_COST_US) {
+        outlook->has_other = true;
+    } else {
+        outlook->serving++;
+        if (service_ns > outlook->slowest_ns)
+            outlook->slowest_ns = service_ns;
+    }
+}
+
+bool bell_can_wait(const struct board *board, uint64_t now_us)
+{
+    struct outlook outlook = {0};
 
     for (uint32_t i = 0; i < board->shape.workers; i++) {
         const struct board_worker *worker = &board->workers[i];
-        uint64_t service_ns;
 
+        if (!atomic_load_explicit(&worker->ready, memory_order_relaxed))
+            continue;
         /* Sequentially consistent: a worker that goes to sleep counts itself idle first and looks at the
          * queue then; a caller that still finds it busy has pushed before that look (README 45). */
-        if (atomic_load(&worker->busy) == 0 ||
-            !atomic_load_explicit(&worker->ready, memory_order_relaxed))
-            continue;
-        service_ns = atomic_load_explicit(&worker->service_ns, memory_order_relaxed);
-        if (service_ns == 0 || service_ns > BELL_WAKE_COST_US * UINT64_C(1000))
-            return false;
-        slowest_ns = service_ns > slowest_ns ? service_ns : slowest_ns;
-        serving++;
+        if (atomic_load(&worker->busy) == 0)
+            outlook.has_other = true;
+        else
+            look_at(worker, now_us, &outlook);
     }
-    return serving &&
-           queue_length(board) * slowest_ns < serving * BELL_WAKE_COST_US * UINT64_C(1000);
+    if (outlook.has_slow || !outlook.serving)
+        return false;
+    return !outlook.has_other || queue_length(board) * outlook.slowest_ns <
+                                     outlook.serving * BELL_WAKE_COST_US * UINT64_C(1000);
 }
 
 bool bell_wake_worker(const struct board *board, uint64_t now_us, bool idle_only)

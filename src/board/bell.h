@@ -18,10 +18,11 @@ enum {
     BELL_WAKE_COST_US = 60 /* waking a process on another processor takes about as long */
 };
 
-/* Front or worker: whether the workers that are busy now can be expected to take all that is queued
- * sooner than a woken one would be there (README 45). A guess by what workers say of themselves: whoever
- * relies on it looks again when the oldest request is a millisecond old. */
-bool bell_can_wait(const struct board *board);
+/* Front or worker: whether to wake nobody for what is queued (README 45), because the workers that are
+ * busy now are expected to take all of it sooner than a woken one would be there, or because a woken
+ * thread would only wait for them. A guess by what workers say of themselves: whoever relies on it looks
+ * again when the oldest request is a millisecond old. */
+bool bell_can_wait(const struct board *board, uint64_t now_us);
 
 /* Front, or a worker that leaves requests queued: wakes a sleeping thread of the ready worker with the
  * fewest busy threads, the most recently asleep first, unless a wake younger than BELL_REPEAT_MS is in

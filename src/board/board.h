@@ -23,7 +23,7 @@
 
 enum {
     BOARD_MAGIC = 0x7461656c, /* "leat" */
-    BOARD_VERSION = 1,
+    BOARD_VERSION = 2,
     BOARD_FRONTS = 8,     /* fronts that may hold slots at once, draining ones included */
     BOARD_LOOPS_MAX = 64, /* loop threads of one front */
     BOARD_WORKERS_MAX = 2056,
@@ -85,6 +85,7 @@ struct board_worker {
     _Atomic uint32_t busy;          /* threads that answer or tidy up after an answer; worker */
     _Atomic uint64_t requests;      /* finished since it started; worker */
     _Atomic uint64_t service_ns;    /* of one request, a running mean; 0 = none yet; worker */
+    _Atomic uint64_t taken_us;      /* when it took its latest request (clock_us); worker */
     _Atomic uint64_t private_bytes; /* own smaps_rollup, measured when idle; worker */
     _Atomic uint64_t pss_bytes;
     _Atomic uint64_t rss_bytes;

@@ -21,9 +21,11 @@ static void nudge_in(struct rack *rack, uint64_t delay_ms)
 
 static void wake(struct rack *rack)
 {
+    uint64_t now_us = loop_now_us(rack->loop);
+
     rack->unwoken = 0;
-    if (!bell_can_wait(rack->options.board) &&
-        bell_wake_worker(rack->options.board, loop_now_us(rack->loop), true))
+    if (!bell_can_wait(rack->options.board, now_us) &&
+        bell_wake_worker(rack->options.board, now_us, true))
         nudge_in(rack, BELL_REPEAT_MS);
     else
         nudge_in(rack, BUSY_AFTER_US / 1000);
@@ -78,7 +80,7 @@ static void on_nudge_due(struct timer *timer)
 
     if (oldest_us < 0)
         return;
-    if (idle_only && bell_can_wait(rack->options.board))
+    if (idle_only && bell_can_wait(rack->options.board, now_us))
         nudge_in(rack, BUSY_AFTER_US / 1000);
     else if (bell_wake_worker(rack->options.board, now_us, idle_only))
         nudge_in(rack, BELL_REPEAT_MS);

@@ -13,6 +13,8 @@
 #include <poll.h>
 #include <pthread.h>
 
+enum { NOW_US = 1000000 };
+
 static uint32_t named(const struct world *world)
 {
     return wake_thread(atomic_load(&world->board.header->wake));
@@ -43,26 +45,62 @@ static void nobody_need_be_woken_when_busy_workers_come_sooner(void **state)
     (void)state;
 
     world_open(&world, 40, 2, 1);
-    assert_false(bell_can_wait(&world.board));
+    assert_false(bell_can_wait(&world.board, NOW_US));
     atomic_store(&world.board.workers[0].busy, 1);
-    assert_false(bell_can_wait(&world.board));
+    assert_false(bell_can_wait(&world.board, NOW_US));
     atomic_store(&world.board.workers[0].service_ns, 5000);
+    atomic_store(&world.board.workers[0].taken_us, NOW_US);
     for (int queued = 0; queued < 11; queued++) {
         uint32_t slot = (uint32_t)slot_claim(&world.board, 0, &turn);
 
         slot_begin(&world.board, slot, 0, 0);
         assert_true(queue_push(&world.board, slot, 1));
-        assert_true(bell_can_wait(&world.board));
+        assert_true(bell_can_wait(&world.board, NOW_US));
     }
     /* Twelve requests of 5 us are as long as a wake; two workers have them done in half of it. */
     slot_begin(&world.board, (uint32_t)slot_claim(&world.board, 0, &turn), 0, 0);
     assert_true(queue_push(&world.board, 11, 1));
-    assert_false(bell_can_wait(&world.board));
+    assert_false(bell_can_wait(&world.board, NOW_US));
     atomic_store(&world.board.workers[1].busy, 1);
     atomic_store(&world.board.workers[1].service_ns, 1000);
-    assert_true(bell_can_wait(&world.board));
+    atomic_store(&world.board.workers[1].taken_us, NOW_US);
+    assert_true(bell_can_wait(&world.board, NOW_US));
     atomic_store(&world.board.workers[1].service_ns, 2000000);
-    assert_false(bell_can_wait(&world.board));
+    assert_false(bell_can_wait(&world.board, NOW_US));
+    world_close(&world);
+}
+
+static void set_serving(struct world *world, uint32_t worker, uint64_t service_ns, uint64_t taken_us)
+{
+    struct board_worker *entry = &world->board.workers[worker];
+
+    atomic_store(&entry->busy, 1);
+    atomic_store(&entry->service_ns, service_ns);
+    atomic_store(&entry->taken_us, taken_us);
+}
+
+static void a_thread_of_a_worker_that_computes_is_not_woken_however_long_the_queue(void **state)
+{
+    struct world world;
+    uint32_t turn;
+    (void)state;
+
+    world_open(&world, 40, 2, 2);
+    for (int queued = 0; queued < 30; queued++) {
+        uint32_t slot = (uint32_t)slot_claim(&world.board, 0, &turn);
+
+        slot_begin(&world.board, slot, 0, 0);
+        assert_true(queue_push(&world.board, slot, 1));
+    }
+    set_serving(&world, 0, 20000, NOW_US);
+    set_serving(&world, 1, 20000, NOW_US);
+    assert_true(bell_can_wait(&world.board, NOW_US));
+    /* A front's clock stands still during a batch. */
+    assert_true(bell_can_wait(&world.board, NOW_US - 500));
+    /* One whose request takes that much longer than usual is blocked by it. */
+    assert_false(bell_can_wait(&world.board, NOW_US + BELL_WAKE_COST_US + 1));
+    set_serving(&world, 1, 20000, NOW_US - BELL_WAKE_COST_US - 1);
+    assert_false(bell_can_wait(&world.board, NOW_US));
     world_close(&world);
 }
 
@@ -290,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_is_woken_when_nobody_sleeps),
         cmocka_unit_test(nobody_need_be_woken_when_busy_workers_come_sooner),
+        cmocka_unit_test(a_thread_of_a_worker_that_computes_is_not_woken_however_long_the_queue),
         cmocka_unit_test(the_emptiest_worker_is_woken_and_its_latest_sleeper),
         cmocka_unit_test(workers_that_take_nothing_are_not_woken),
         cmocka_unit_test(one_wake_is_in_flight_and_repeated_to_another),
