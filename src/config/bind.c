@@ -350,8 +350,6 @@ static void bind_pools(struct bind *bind, const struct value *value)
 
         if (!is_pool_name(map->keys[i]->text))
             complain(bind, map->keys[i], path, "a pool's name has letters, digits, and - _ . only");
-        if (i == 1)
-            complain(bind, map->keys[i], path, "more than one pool: not yet");
         origin_note_place(bind->config, path, bind->file, map->keys[i]->line, map->keys[i]->column);
         pool = pool_new(bind, map->keys[i]->text.data);
         if (map->items[i]->kind == YAML_MAP)

@@ -66,6 +66,10 @@ static void complete_pools(struct bind *bind, const struct folder *folder)
 
     if (folder->rackup && config->pool_size == 1)
         take_named_rackup(bind, folder);
+    else if (folder->rackup && config->pool_size > 1)
+        faults_add(&config->warnings, NULL, 0, 0, NULL,
+                   "%s has no effect: there are several pools, each with its own rackup file",
+                   folder->rackup);
     for (uint32_t i = 0; i < config->pool_size; i++)
         complete_pool(bind, config->pools[i]);
     if (is_imagined(bind))
@@ -108,19 +112,25 @@ static void complete_site(struct bind *bind, struct config_site *site, uint32_t 
         site->compress = bind->config->compress;
 }
 
+static bool is_used(const struct config *config, const struct config_pool *pool)
+{
+    for (uint32_t i = 0; i < config->site_size; i++)
+        if (config->sites[i].pool == pool)
+            return true;
+    return false;
+}
+
 /* A pool that nobody named and no site uses was only imagined, too. */
-static void drop_unused_pool(struct bind *bind)
+static void drop_unused_pools(struct bind *bind)
 {
     struct config *config = bind->config;
 
-    for (uint32_t i = 0; i < config->site_size; i++)
-        if (config->sites[i].pool)
-            return;
-    if (!bind->has_pools)
+    if (!bind->has_pools && config->pool_size && !is_used(config, config->pools[0]))
         config->pool_size = 0;
-    else if (config->pool_size)
-        faults_add(&config->warnings, NULL, 0, 0, "pools", "no site uses the pool %s",
-                   config->pools[0]->name);
+    for (uint32_t i = 0; i < config->pool_size; i++)
+        if (!is_used(config, config->pools[i]))
+            faults_add(&config->warnings, NULL, 0, 0, "pools", "no site uses the pool %s",
+                       config->pools[i]->name);
 }
 
 static void complain_of_nothing(struct bind *bind, const struct folder *folder)
@@ -142,7 +152,7 @@ void complete_edition(struct bind *bind, const struct folder *folder)
     for (uint32_t i = 0; i < config->site_size; i++)
         complete_site(bind, &config->sites[i], i);
     if (bind->has_sites) {
-        drop_unused_pool(bind);
+        drop_unused_pools(bind);
         return;
     }
     if (!config->pool_size && !config->sites[0].root)

@@ -66,7 +66,7 @@ void overlay_find_environment(struct arena *arena, const struct config_options *
 
 /* Single settings */
 
-/* A value from outside the file for a directive of the server or of the only pool. */
+/* A value from outside the file for a directive of the server or of the only Rack pool. */
 struct setting {
     enum section section;
     const char *directive;
@@ -74,11 +74,28 @@ struct setting {
     const char *text; /* NULL = not given */
 };
 
-static const char *key_of(const struct bind *bind, const struct setting *setting)
+/* The only Rack pool; NULL when there are several, or none. */
+static struct config_pool *only_pool(const struct config *config)
 {
-    if (setting->section == SECTION_POOL)
-        return bind_pool_key(bind, bind->config->pools[0], setting->directive);
-    return setting->directive;
+    struct config_pool *only = NULL;
+
+    for (uint32_t i = 0; i < config->pool_size; i++) {
+        if (config->pools[i]->kind != CONFIG_RACK)
+            continue;
+        if (only)
+            return NULL;
+        only = config->pools[i];
+    }
+    return only;
+}
+
+/* Variables are often set for something else; an option was meant for this start. */
+static void warn_of_choice(struct bind *bind, const struct setting *setting)
+{
+    if (span_starts_with(span_of(setting->source), span_of("option")))
+        faults_add(&bind->config->warnings, NULL, 0, 0, strchr(setting->source, ' ') + 1,
+                   "has no effect without exactly one Rack pool; set %s in the file",
+                   setting->directive);
 }
 
 static void apply(struct bind *bind, const struct setting *setting)
@@ -89,12 +106,17 @@ static void apply(struct bind *bind, const struct setting *setting)
     char *object = (char *)bind->config;
 
     CHECK(directive);
+    key = setting->directive;
     if (setting->section == SECTION_POOL) {
-        if (bind->config->pool_size != 1)
+        struct config_pool *pool = only_pool(bind->config);
+
+        if (!pool) {
+            warn_of_choice(bind, setting);
             return;
-        object = (char *)bind->config->pools[0];
+        }
+        key = bind_pool_key(bind, pool, key);
+        object = (char *)pool;
     }
-    key = key_of(bind, setting);
     reason = type_read(&bind->types, directive, span_of(setting->text), object + directive->offset);
     if (reason)
         faults_add(bind->faults, NULL, 0, 0, strchr(setting->source, ' ') + 1, "%s", reason);

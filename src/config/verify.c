@@ -161,6 +161,17 @@ static void verify_pool(const struct bind *bind, const struct config_pool *pool)
 
 /* Sites */
 
+/* Which of several pools answers what is nothing to guess. */
+static void verify_choice(const struct bind *bind)
+{
+    const struct config *config = bind->config;
+
+    if (config->pool_size < 2 || bind->has_sites)
+        return;
+    COMPLAIN(bind, keep_printf(bind->types.arena, "pools.%s", config->pools[1]->name),
+             "two or more pools need sites, which say what each of them answers");
+}
+
 static bool has_host(const struct config_site *site, const char *host)
 {
     for (uint32_t i = 0; i < site->hosts.size; i++)
@@ -220,6 +231,7 @@ void verify_edition(const struct bind *bind)
     verify_listeners(bind);
     for (uint32_t i = 0; i < config->pool_size; i++)
         verify_pool(bind, config->pools[i]);
+    verify_choice(bind);
     for (uint32_t i = 0; i < config->site_size; i++) {
         verify_site(bind, i);
         verify_internal(bind, i);

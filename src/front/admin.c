@@ -46,18 +46,26 @@ static void show_live(struct exchange *exchange)
     answer(exchange, 200, "text/plain", span_of("live\n"));
 }
 
-/* Ready means that every Rack pool has somebody to serve; a front that drains is not. */
-static bool is_ready(const struct front_loop *loop)
+static bool can_serve(const struct front_loop *loop, uint32_t pool)
 {
     const struct front *front = loop->front;
 
+    return !loop->racks[pool] || front->options->pools[pool].config->workers_min == 0 ||
+           serve_is_pool_ready(front, pool);
+}
+
+/* Ready means that a pool has somebody to serve: of several applications one that is broken must not take
+ * the others off the network. A front that drains is not. */
+static bool is_ready(const struct front_loop *loop)
+{
+    uint32_t size = loop->front->options->pool_size;
+
     if (loop->draining)
         return false;
-    for (uint32_t pool = 0; pool < front->options->pool_size; pool++)
-        if (loop->racks[pool] && front->options->pools[pool].config->workers_min != 0 &&
-            !serve_is_pool_ready(front, pool))
-            return false;
-    return true;
+    for (uint32_t pool = 0; pool < size; pool++)
+        if (can_serve(loop, pool))
+            return true;
+    return size == 0;
 }
 
 static void show_ready(struct exchange *exchange)

@@ -67,10 +67,11 @@ static enum refusal step_forward(struct front_loop *loop, struct exchange *excha
 static enum refusal step_find_site(struct front_loop *loop, struct exchange *exchange)
 {
     const struct site_table *sites = &loop->front->sites;
+    const struct site *site = site_find(sites, exchange->request.host), *pulse = NULL;
 
-    exchange->site = site_find(sites, exchange->request.host);
-    if (!exchange->site)
-        exchange->site = site_find_pulse(sites, exchange->request.path);
+    if (!site || site == sites->fallback)
+        pulse = site_find_pulse(sites, site, exchange->request.path);
+    exchange->site = pulse ? pulse : site;
     return exchange->site ? REFUSAL_NONE : REFUSAL_NO_SITE;
 }
 

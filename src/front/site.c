@@ -78,7 +78,8 @@ void site_table_init(struct site_table *table, const struct config *config,
         site->config = &config->sites[i];
         site->number = i;
         site->pool = site->config->pool ? find_pool(data, site->config->pool) : SITE_NO_POOL;
-        site->pulse = span_of(pulse);
+        /* Without a pool there is nothing that it could tell. */
+        site->pulse = site->pool == SITE_NO_POOL ? (struct span){0} : span_of(pulse);
         init_root(site, config);
         init_internal(site, config);
         add_hosts(table, site);
@@ -143,8 +144,11 @@ const struct site_internal *site_find_internal(const struct site *site, struct s
     return best;
 }
 
-const struct site *site_find_pulse(const struct site_table *table, struct span path)
+const struct site *site_find_pulse(const struct site_table *table, const struct site *first,
+                                   struct span path)
 {
+    if (first && first->pulse.size && span_equal(first->pulse, path))
+        return first;
     for (uint32_t i = 0; i < table->size; i++)
         if (table->sites[i].pulse.size && span_equal(table->sites[i].pulse, path))
             return &table->sites[i];

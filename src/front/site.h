@@ -50,5 +50,6 @@ const struct site *site_find(const struct site_table *table, struct span host);
 const struct site_internal *site_find_internal(const struct site *site, struct span path,
                                                struct span *ret_name);
 
-/* A site whose pulse is that path, whatever its host; or NULL. */
-const struct site *site_find_pulse(const struct site_table *table, struct span path);
+/* A site whose pulse is that path, whatever its host: `first` (may be NULL) before all others; or NULL. */
+const struct site *site_find_pulse(const struct site_table *table, const struct site *first,
+                                   struct span path);

@@ -43,6 +43,19 @@ static void free_waiter(struct master_waiter *waiter)
     free(waiter);
 }
 
+static void refuse_name(const struct master *master, struct span name, struct control_call *call)
+{
+    struct buf text = {.size = 0};
+
+    (void)buf_printf(&text, "there is no pool \"%.*s\"; there %s", SPAN_ARG(name),
+                     master->pool_size ? "are:" : "is none");
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        (void)buf_printf(&text, "%s%s", i ? ", " : " ", master->pools[i].pool->settings->name);
+    (void)buf_append_byte(&text, '\n');
+    control_answer(call, false, buf_span(&text), false);
+    buf_done(&text);
+}
+
 static void restart(struct master *master, struct span name, struct control_call *call)
 {
     struct master_waiter *waiter = add_waiter(master, &master->waiters, call);
@@ -59,7 +72,7 @@ static void restart(struct master *master, struct span name, struct control_call
         return;
     free_waiter(waiter);
     if (name.size)
-        answer_text(call, false, "there is no pool of that name\n");
+        refuse_name(master, name, call);
     else
         answer_text(call, true, "nothing to restart: only files are served\n");
 }

@@ -265,12 +265,24 @@ static int make_pools(struct master *master, struct faults *faults)
     return 0;
 }
 
+/* What is wrong with one of several applications is its own trouble, unless it is wrong with all. */
 static int start_pools(struct master *master, struct faults *faults)
 {
-    for (uint32_t i = 0; i < master->pool_size; i++)
+    size_t *first = must_alloc(master->pool_size + 1, sizeof *first);
+    bool any = master->pool_size == 0;
+
+    for (uint32_t i = 0; i < master->pool_size; i++) {
+        first[i] = faults->size;
         if (pool_start(master->pools[i].pool, faults) != 0)
-            return -1;
-    return 0;
+            continue;
+        first[i] = SIZE_MAX;
+        any = true;
+    }
+    for (uint32_t i = 0; i < master->pool_size && any; i++)
+        if (first[i] != SIZE_MAX)
+            pool_fail_start(master->pools[i].pool, &faults->items[first[i]]);
+    free(first);
+    return any ? 0 : -1;
 }
 
 static void list_pools(struct master *master)

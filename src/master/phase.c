@@ -209,6 +209,21 @@ static void fail_pools(struct master *master)
     buf_done(&text);
 }
 
+/* Others serve; whoever started the server hears of those that do not, also without a banner. */
+static void name_failed(const struct master *master, struct buf *out)
+{
+    for (uint32_t i = 0; i < master->pool_size; i++) {
+        const struct pool *pool = master->pools[i].pool;
+        if (!master->pools[i].failed)
+            continue;
+        log_error("pool=%s does not start: %s; it is tried again, the others serve",
+                  pool->settings->name, pool->error);
+        if (master->config->quiet)
+            (void)buf_printf(out, "leat: pool %s does not start, is tried again: %s\n",
+                             pool->settings->name, pool->error);
+    }
+}
+
 static void become_ready(struct master *master)
 {
     double seconds = (double)(clock_ms() - master->started_ms) / 1000;
@@ -218,6 +233,7 @@ static void become_ready(struct master *master)
     log_info("ready: PID %d, started in %.1f s", (int)getpid(), seconds);
     if (!master->config->quiet)
         banner_write(master, seconds, &text);
+    name_failed(master, &text);
     daemon_tell(&master->outcome_pipe, true, buf_span(&text));
     notify_ready(master);
     buf_done(&text);
@@ -258,8 +274,8 @@ bool phase_is_ready(const struct master *master)
         return false;
     for (uint32_t i = 0; i < master->pool_size; i++) {
         const struct pool *pool = master->pools[i].pool;
-        if (pool_serving(pool) == 0 && pool->state != POOL_DOWN)
-            return false;
+        if (pool_serving(pool) > 0 || pool->state == POOL_DOWN)
+            return true;
     }
-    return true;
+    return master->pool_size == 0;
 }

@@ -511,6 +511,14 @@ int pool_start(struct pool *pool, struct faults *faults)
     return 0;
 }
 
+void pool_fail_start(struct pool *pool, const struct fault *fault)
+{
+    char reason[POOL_ERROR_BYTES];
+
+    (void)fault_format(fault, reason, sizeof reason);
+    plan_failed(pool, pool->current, reason);
+}
+
 void plan_shorten(struct mold *mold)
 {
     mold->deadline_ms = clock_ms() + FAILED_MS;

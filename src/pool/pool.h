@@ -113,6 +113,10 @@ void pool_free(struct pool *pool);
  * once. */
 int pool_start(struct pool *pool, struct faults *faults);
 
+/* The start failed at once, and the pool lives on: the outcome is told by on_started, and it is tried again
+ * as after any failure. */
+void pool_fail_start(struct pool *pool, const struct fault *fault);
+
 /* A child of this process ended. False when the pool does not know it (yet). */
 bool pool_child_ended(struct pool *pool, pid_t pid, int wait_status);
 

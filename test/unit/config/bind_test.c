@@ -217,7 +217,6 @@ static void what_is_not_there_yet_says_so(void **state)
         "listen: {address: 443, tls: {certificate: a}}",
         "pools: {a: {fastcgi: unix:/x}}",
         "pools: {a: {http: [127.0.0.1:1]}}",
-        "pools: {a: {}, b: {}}",
         "sites: [{host: a, root: ., routes: []}]",
         "sites: [{host: a, redirect: 'https://b'}]",
         "sites: [{host: a, apps: /srv}]",

@@ -125,6 +125,26 @@ static void every_option_reaches_its_setting(void **state)
     world_close(&world);
 }
 
+static void workers_and_threads_from_outside_are_for_the_only_rack_pool(void **state)
+{
+    struct world world;
+    (void)state;
+
+    world_open_app(&world, "pools: {a: {}, b: {}}\nsites: [{host: a, pool: a}, {pool: b}]\n");
+    world_set(&world, "WEB_CONCURRENCY=7");
+    world_set(&world, "RAILS_MAX_THREADS=8");
+    assert_non_null(world_load(&world));
+    assert_int_equal(world.config->pools[0]->workers_min, 1);
+    assert_int_equal(world.config->pools[1]->threads, 3);
+    assert_int_equal(world.config->warnings.size, 0);
+    world.options.workers = "4";
+    assert_non_null(world_load(&world));
+    assert_int_equal(world.config->pools[0]->workers_min, 1);
+    assert_int_equal(world.config->warnings.size, 1);
+    assert_string_equal(world.config->warnings.items[0].key, "-w");
+    world_close(&world);
+}
+
 static void faults_of_options_and_variables_name_them(void **state)
 {
     struct world world;
@@ -235,6 +255,7 @@ int main(void)
         cmocka_unit_test(the_environment_option_then_variable_then_file_then_default),
         cmocka_unit_test(rails_asks_rails_env_first_and_a_quarrel_is_one_line),
         cmocka_unit_test(every_option_reaches_its_setting),
+        cmocka_unit_test(workers_and_threads_from_outside_are_for_the_only_rack_pool),
         cmocka_unit_test(faults_of_options_and_variables_name_them),
         cmocka_unit_test(listeners_option_then_variable_then_file_then_default),
         cmocka_unit_test(a_starter_s_own_default_is_weaker_than_the_file),

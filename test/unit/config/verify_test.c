@@ -93,6 +93,27 @@ static void sites_do_not_share_hosts(void **state)
                  "leat.yml:1:9: sites[0]: a site needs a root or a pool");
 }
 
+static void several_pools_need_sites(void **state)
+{
+    struct world world;
+    (void)state;
+
+    expect_fault(
+        "pools: {a: {}, b: {}}\n",
+        "leat.yml:1:16: pools.b: two or more pools need sites, which say what each of them "
+        "answers");
+    world_open_app(&world, "pools: {a: {}, b: {app: two}}\n"
+                           "sites: [{host: a, pool: a}, {host: b, pool: b}, {root: .}]\n");
+    world_write(&world, "two/config.ru", "run nil\n");
+    assert_non_null(world_load(&world));
+    assert_int_equal(world.config->pool_size, 2);
+    assert_string_equal(world.config->sites[0].root + strlen(world.folder), "/public");
+    assert_string_equal(world.config->sites[1].root + strlen(world.folder), "/two/public");
+    assert_null(world.config->sites[2].pool);
+    assert_int_equal(world.config->warnings.size, 0);
+    world_close(&world);
+}
+
 static void the_admin_address_is_not_a_listener(void **state)
 {
     (void)state;
@@ -121,6 +142,7 @@ int main(void)
         cmocka_unit_test(limits_fit_into_each_other),
         cmocka_unit_test(workers_times_threads_have_a_ceiling),
         cmocka_unit_test(sites_do_not_share_hosts),
+        cmocka_unit_test(several_pools_need_sites),
         cmocka_unit_test(the_admin_address_is_not_a_listener),
         cmocka_unit_test(an_environment_is_a_name),
     };

@@ -84,18 +84,23 @@ static void without_a_site_for_every_host_a_strange_name_finds_none(void **state
     site_table_done(&table);
 }
 
-static void a_pulse_is_found_by_its_path_alone(void **state)
+static void a_pulse_is_found_by_its_path_alone_where_a_pool_is(void **state)
 {
     const char *hosts[] = {"a.test"};
-    struct config_site sites[] = {{.hosts = {hosts, 1}, .pulse = "/own"}, {.root = "/x"}};
-    struct config config = {.sites = sites, .site_size = 2, .pulse = "/all"};
+    struct config_site sites[] = {{.root = "/x"},
+                                  {.hosts = {hosts, 1}, .pool = &pools[0], .pulse = "/own"},
+                                  {.hosts = {hosts, 1}, .pool = &pools[0]},
+                                  {.pool = &pools[0]}};
+    struct config config = {.sites = sites, .site_size = 4, .pulse = "/all"};
     struct site_table table;
     (void)state;
 
     site_table_init(&table, &config, find_pool, NULL);
-    assert_int_equal(site_find_pulse(&table, span_of("/own"))->number, 0);
-    assert_int_equal(site_find_pulse(&table, span_of("/all"))->number, 1);
-    assert_null(site_find_pulse(&table, span_of("/other")));
+    assert_int_equal(site_find_pulse(&table, NULL, span_of("/own"))->number, 1);
+    assert_int_equal(site_find_pulse(&table, NULL, span_of("/all"))->number, 2);
+    assert_ptr_equal(site_find_pulse(&table, &table.sites[3], span_of("/all")), &table.sites[3]);
+    assert_int_equal(site_find_pulse(&table, &table.sites[3], span_of("/own"))->number, 1);
+    assert_null(site_find_pulse(&table, NULL, span_of("/other")));
     site_table_done(&table);
 }
 
@@ -120,7 +125,7 @@ int main(void)
         cmocka_unit_test(exact_wins_over_wildcard_and_that_over_none),
         cmocka_unit_test(the_longest_internal_prefix_wins),
         cmocka_unit_test(without_a_site_for_every_host_a_strange_name_finds_none),
-        cmocka_unit_test(a_pulse_is_found_by_its_path_alone),
+        cmocka_unit_test(a_pulse_is_found_by_its_path_alone_where_a_pool_is),
         cmocka_unit_test(a_site_without_pool_redirects_folders),
     };
 
