@@ -70,7 +70,8 @@ static void nobody_need_be_woken_when_busy_workers_come_sooner(void **state)
     world_close(&world);
 }
 
-static void set_serving(struct world *world, uint32_t worker, uint64_t service_ns, uint64_t taken_us)
+static void set_serving(struct world *world, uint32_t worker, uint64_t service_ns,
+                        uint64_t taken_us)
 {
     struct board_worker *entry = &world->board.workers[worker];
 
