@@ -188,6 +188,15 @@ static void add(struct exchange *exchange, const char *name, const char *value)
     exchange_add_field(exchange, span_of(name), span_of(value));
 }
 
+enum { RETRY_S = 5 }; /* when nobody knows better */
+
+static void add_retry(struct exchange *exchange)
+{
+    exchange_add_field(
+        exchange, http_field_name(FIELD_ID_RETRY_AFTER),
+        arena_printf(&exchange->arena, "%u", exchange->retry_s ? exchange->retry_s : RETRY_S));
+}
+
 static struct span choose_body(struct error_pages *pages, struct exchange *exchange, uint32_t site,
                                unsigned status)
 {
@@ -213,7 +222,7 @@ void error_page_send(struct error_pages *pages, struct exchange *exchange, uint3
     body = choose_body(pages, exchange, site, status);
     add(exchange, "cache-control", "no-store");
     if (status == 503)
-        add(exchange, "retry-after", exchange->refusal == REFUSAL_QUEUE_FULL ? "1" : "5");
+        add_retry(exchange);
     if (status == 405)
         add(exchange, "allow", "GET, HEAD");
     exchange_head(exchange, status, (int64_t)body.size);

@@ -118,16 +118,17 @@ static void answer_pulse(struct exchange *exchange, uint32_t pool)
 }
 
 /* A pool that will not be tried again before the queue's time is over answers at once. */
-static bool is_hopeless(const struct front *front, uint32_t pool)
+static bool is_hopeless(const struct front *front, uint32_t pool, unsigned *ret_retry_s)
 {
     struct front_pool_view *view = &front->pools[pool];
     uint64_t limit_ms = front->options->pools[pool].config->queue_timeout_ms;
-    uint32_t next_try_s;
+    uint32_t next_try_s = atomic_load_explicit(&view->next_try_s, memory_order_relaxed);
 
-    if (atomic_load_explicit(&view->state, memory_order_relaxed) != FRONT_POOL_CRASHING)
+    if (atomic_load_explicit(&view->state, memory_order_relaxed) != FRONT_POOL_CRASHING ||
+        !limit_ms || next_try_s * (uint64_t)1000 <= limit_ms || serve_is_pool_ready(front, pool))
         return false;
-    next_try_s = atomic_load_explicit(&view->next_try_s, memory_order_relaxed);
-    return limit_ms && next_try_s * (uint64_t)1000 > limit_ms && !serve_is_pool_ready(front, pool);
+    *ret_retry_s = next_try_s;
+    return true;
 }
 
 static void want_pool(struct front *front, uint32_t pool)
@@ -143,7 +144,7 @@ static void run_application(struct exchange *exchange)
     const struct site *site = exchange->site;
     struct front_pool_view *view = &loop->front->pools[site->pool];
 
-    if (!loop->racks[site->pool] || is_hopeless(loop->front, site->pool)) {
+    if (!loop->racks[site->pool] || is_hopeless(loop->front, site->pool, &exchange->retry_s)) {
         exchange_refuse(exchange, REFUSAL_NO_WORKER);
         return;
     }

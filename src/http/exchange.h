@@ -187,6 +187,7 @@ struct exchange {
     struct response response;
     struct times times;
     enum refusal refusal;
+    unsigned retry_s;    /* for the page of a 503: when it may go better; 0 = nobody knows */
     struct span id;      /* request id, made or kept by on_head */
     uint64_t sent_bytes; /* on the wire for this exchange, head and framing included */
     bool resuming;       /* guards against recursion */

@@ -92,6 +92,7 @@ void rack_detach(struct rack_job *job)
 {
     struct rack_entry *entry = entry_of(job);
 
+    rack_note_service(job);
     entry->job = NULL;
     list_push_back(&job->rack->orphans, &entry->orphan);
     release_job(job);
@@ -172,10 +173,12 @@ uint64_t rack_taken_us(struct rack_job *job)
     return job->taken_us;
 }
 
-static void shed(struct rack *rack, struct exchange *exchange)
+static void shed(struct rack *rack, struct exchange *exchange, enum refusal refusal,
+                 unsigned retry_s)
 {
     rack_count(rack->options.counters.shed);
-    exchange_refuse(exchange, REFUSAL_QUEUE_FULL);
+    exchange->retry_s = retry_s;
+    exchange_refuse(exchange, refusal);
 }
 
 static int64_t claim(struct rack *rack, uint32_t *ret_turn)
@@ -230,16 +233,22 @@ static void enqueue(struct rack_job *job)
 
 void rack_start(struct rack *rack, struct exchange *exchange)
 {
-    struct rack_job *job = new_job(rack, exchange);
+    struct rack_job *job;
+    unsigned retry_s;
     int64_t slot;
 
+    if (rack_is_hopeless(rack, &retry_s)) {
+        shed(rack, exchange, REFUSAL_QUEUE_LONG, retry_s);
+        return;
+    }
+    job = new_job(rack, exchange);
     if (!job) {
         exchange_refuse(exchange, REFUSAL_OVERLOAD);
         return;
     }
     slot = claim(rack, &job->turn);
     if (slot < 0) {
-        shed(rack, exchange);
+        shed(rack, exchange, REFUSAL_QUEUE_FULL, rack_retry_s(rack, 1));
         return;
     }
     job->slot = (uint32_t)slot;
@@ -258,6 +267,7 @@ static void expire(struct rack_job *job)
     struct exchange *exchange = job->exchange;
 
     rack_count(job->rack->options.counters.expired);
+    exchange->retry_s = rack_retry_s(job->rack, 0);
     give_back(job);
     exchange_refuse(exchange, REFUSAL_QUEUE_TIMEOUT);
 }

@@ -10,6 +10,7 @@
 #include "board/page.h"
 #include "loop/timer.h"
 #include "upstream/rack.h"
+#include "upstream/rack_forecast.h"
 #include "upstream/rack_reply.h"
 
 enum { RACK_NOBODY = UINT32_MAX };
@@ -67,9 +68,12 @@ struct rack {
     struct timer fresh_timer;
     struct timer
         nudge_timer; /* only while a wake is unanswered or a request may need a busy process */
-    struct task wake_task; /* wakes for what was queued in this batch */
-    uint32_t unwoken;      /* requests queued since the last wake */
-    uint64_t wanted_us;    /* when on_wanted was called last */
+    struct task wake_task;         /* wakes for what was queued in this batch */
+    uint32_t unwoken;              /* requests queued since the last wake */
+    uint64_t wanted_us;            /* when on_wanted was called last */
+    struct forecast_recent recent; /* service times of answers that came here */
+    uint64_t step_ns;              /* forecast_step_ns as it was at step_us */
+    uint64_t step_us;              /* 0 = never */
     struct loop_hook hook;
     struct watch bell;
     char page[BOARD_PAGE_BYTES]; /* the page being read */
@@ -102,6 +106,16 @@ void rack_forget(struct rack *rack, struct rack_entry *entry);
  * comes. */
 void rack_wake_init(struct rack *rack);
 void rack_wake(struct rack *rack);
+
+/* rack_outlook.c: whether a newcomer would wait longer than queue.timeout; then *ret_retry_s is when the
+ * queue is expected to be empty. */
+bool rack_is_hopeless(struct rack *rack, unsigned *ret_retry_s);
+
+/* rack_outlook.c: seconds until the queue is expected to be empty, or otherwise_s when nobody knows. */
+unsigned rack_retry_s(struct rack *rack, unsigned otherwise_s);
+
+/* rack_outlook.c: a job's answer is over: remembers how long it took. */
+void rack_note_service(struct rack_job *job);
 
 /* rack_notice.c: hooks the rack into its loop; takes all pages of a worker's threads; frees orphans that
  * are DONE (returns how many). */

@@ -57,6 +57,27 @@ static void a_page_says_status_reason_and_request(void **state)
     loop_free(loop);
 }
 
+static void assert_retry(enum refusal refusal, unsigned retry_s, const char *expected)
+{
+    struct loop *loop = loop_new();
+    struct exchange *exchange = make(loop, refusal, NULL);
+
+    exchange->retry_s = retry_s;
+    error_page_send(NULL, exchange, UINT32_MAX, 500);
+    assert_true(span_is(fields_value(&exchange->response.fields, FIELD_ID_RETRY_AFTER), expected));
+    exchange_done(exchange);
+    loop_free(loop);
+}
+
+static void a_503_says_when_it_may_go_better(void **state)
+{
+    (void)state;
+
+    assert_retry(REFUSAL_QUEUE_LONG, 31, "31");
+    assert_retry(REFUSAL_NO_WORKER, 0, "5");
+    assert_retry(REFUSAL_WORKER_DIED, 31, "");
+}
+
 static void who_prefers_json_gets_json(void **state)
 {
     struct loop *loop = loop_new();
@@ -168,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_page_says_status_reason_and_request),
+        cmocka_unit_test(a_503_says_when_it_may_go_better),
         cmocka_unit_test(who_prefers_json_gets_json),
         cmocka_unit_test(a_refused_method_names_those_allowed),
         cmocka_unit_test(json_is_preferred_by_quality_and_html_wins_a_tie),
