@@ -203,7 +203,7 @@ define run_fuzzers
 	done
 endef
 
-build/corpus: test/corpus/http1.yml tools/corpus.rb
+build/corpus: test/corpus/http1.yml test/corpus/http1-more.yml tools/corpus.rb
 	$(RUBY) tools/corpus.rb $@
 
 test-fuzz: $(asan_FUZZERS) build/corpus

@@ -3,7 +3,7 @@
 
 # SPDX-License-Identifier: MIT
 #
-# Makes the fuzzers' first inputs of the raw cases in test/corpus/http1.yml: what each case sends, and for
+# Makes the fuzzers' first inputs of the raw cases in test/corpus/http1*.yml: what each case sends, and for
 # the fuzzers of parts the targets, field values and chunked bodies in it. Plain Ruby, no gems.
 #
 # usage: tools/corpus.rb FOLDER
@@ -12,7 +12,7 @@ require "digest"
 require "fileutils"
 require "yaml"
 
-CASES = File.expand_path("../test/corpus/http1.yml", __dir__)
+CASES = Dir[File.expand_path("../test/corpus/http1*.yml", __dir__)].sort
 # What repeats is repeated up to so many bytes: beyond the fuzzers' small limits, and still quick.
 REPEAT_BYTES = 4200
 # Stands for validators, which only a running server knows.
@@ -24,7 +24,8 @@ STATIC = %w[range if-range if-match if-none-match if-modified-since if-unmodifie
 class Corpus
   def initialize(folder)
     @folder = folder
-    @cases = YAML.safe_load(File.read(CASES, encoding: "UTF-8")).to_h { |item| [item["id"], sent(item)] }
+    items = CASES.flat_map { |file| YAML.safe_load(File.read(file, encoding: "UTF-8")) }
+    @cases = items.to_h { |item| [item["id"], sent(item)] }
   end
 
   def write

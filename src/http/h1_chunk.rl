@@ -39,7 +39,7 @@ enum { LINE_BYTES = 4096, FREE_BYTES = 16, EXCESS_BYTES = 16 * 1024 };
 
     payload_end := crlf @next_line;
     trailer := (field_name ":" field_value crlf)* $trailer_byte crlf @done;
-    main := (chunk_size $size_digit chunk_extension?) $line_byte crlf @end_line;
+    main := (chunk_size $size_digit chunk_extension) $line_byte crlf @end_line;
 }%%
 
 %% write data noentry;

@@ -106,11 +106,19 @@ static enum refusal decide_expectation(const struct fields *fields, unsigned min
                                        struct h1_framing *framing)
 {
     fields_for_each (field, fields) {
+        struct span list = field->value;
+
         if (field->id != FIELD_ID_EXPECT || minor == 0)
             continue;
-        if (!ascii_equal_fold(field->value, continue_token))
-            return REFUSAL_EXPECTATION;
-        framing->expects_continue = framing->body != H1_BODY_NONE;
+        do {
+            struct span expectation = span_trim(span_split(&list, ','));
+
+            if (!expectation.size)
+                continue;
+            if (!ascii_equal_fold(expectation, continue_token))
+                return REFUSAL_EXPECTATION;
+            framing->expects_continue = framing->body != H1_BODY_NONE;
+        } while (list.data);
     }
     return REFUSAL_NONE;
 }

@@ -26,7 +26,13 @@
     field_name = tchar+;
     field_value = value_byte*;
 
-    # RFC 9112 7.1. An extension has no meaning here; what may stand in a value may stand in it.
+    # RFC 9110 5.6.3, 5.6.4. A quoted string ends at its quote, and no line ends in one.
+    bws = [ \t]*;
+    quoted_pair = "\\" value_byte;
+    quoted_string = '"' ((value_byte - ["\\]) | quoted_pair)* '"';
+
+    # RFC 9112 7.1. An extension has no meaning here, but must be one: where it is not, readers differ
+    # about where its line ends.
     chunk_size = xdigit+;
-    chunk_extension = [ \t]* ";" value_byte*;
+    chunk_extension = (bws ";" bws tchar+ (bws "=" bws (tchar+ | quoted_string))?)*;
 }%%

@@ -8,11 +8,12 @@ require "corpus/verdict"
 
 # Raw HTTP/1.1 cases against a server that hosts inspector.ru; http1.yml opens with the form of a case.
 module Corpus
-  FILE = File.expand_path("http1.yml", __dir__)
+  FILES = %w[http1.yml http1-more.yml].map { |name| File.expand_path(name, __dir__) }
 
   # The cases, without those that need what the server under test is not.
   def self.cases(without: [])
-    YAML.safe_load(File.read(FILE, encoding: "UTF-8")).reject { |item| (Array(item["needs"]) & without).any? }
+    all = FILES.flat_map { |file| YAML.safe_load(File.read(file, encoding: "UTF-8")) }
+    all.reject { |item| (Array(item["needs"]) & without).any? }
   end
 
   NoVerdict = Struct.new(:reason) do

@@ -7,6 +7,8 @@
 
 #include "http/h1_chunk.c"
 
+#include <stdio.h>
+
 static enum h1_chunk_result read_text(struct h1_chunk *chunk, const char *text, size_t *ret_used)
 {
     return h1_chunk_read(chunk, span_of(text), ret_used);
@@ -29,6 +31,32 @@ static void payload_is_skipped_by_its_length(void **state)
     assert_int_equal(read_text(&chunk, "\r", &used), H1_CHUNK_MORE);
     assert_int_equal(read_text(&chunk, "\n0\r\nA: b\r\n\r\nGET", &used), H1_CHUNK_END);
     assert_int_equal(used, 12);
+}
+
+/* The line as a last chunk. */
+static enum h1_chunk_result read_extension(const char *extension)
+{
+    struct h1_chunk chunk;
+    char text[64];
+    size_t used;
+
+    h1_chunk_init(&chunk, 100);
+    (void)snprintf(text, sizeof(text), "0%s\r\n\r\n", extension);
+    return read_text(&chunk, text, &used);
+}
+
+static void an_extension_is_ignored_when_it_is_one(void **state)
+{
+    static const char *const good[] = {"", ";a", ";a=b", " ;\ta\t= \"b;\\\" c\";d", ";a=\"\""};
+    static const char *const bad[] = {" ",        ";",         ";;a",    ";=b",
+                                      ";a=",      ";a b",      ";a=\"b", ";a=\"b\"c",
+                                      ";\"a\"=b", ";a=\"\\\"", ";a/b",   ";a "};
+    (void)state;
+
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        assert_int_equal(read_extension(good[i]), H1_CHUNK_END);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        assert_int_equal(read_extension(bad[i]), H1_CHUNK_REFUSED);
 }
 
 static void the_largest_size_has_63_bits(void **state)
@@ -114,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(payload_is_skipped_by_its_length),
+        cmocka_unit_test(an_extension_is_ignored_when_it_is_one),
         cmocka_unit_test(the_largest_size_has_63_bits),
         cmocka_unit_test(a_long_size_line_is_refused),
         cmocka_unit_test(much_framing_for_little_payload_is_refused),

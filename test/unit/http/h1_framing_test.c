@@ -110,7 +110,9 @@ static void only_a_body_can_be_asked_for(void **state)
     assert_false(framing.expects_continue);
     assert_int_equal(decide("expect: 100-continue\ncontent-length: 5", 0, &framing), 0);
     assert_false(framing.expects_continue);
+    assert_int_equal(decide("expect: , 100-continue,100-CONTINUE", 1, &framing), 0);
     assert_int_equal(decide("expect: x", 1, &framing), REFUSAL_EXPECTATION);
+    assert_int_equal(decide("expect: 100-continue, x", 1, &framing), REFUSAL_EXPECTATION);
     assert_int_equal(decide("expect: x", 0, &framing), REFUSAL_NONE);
 }
 
