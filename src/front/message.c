@@ -52,3 +52,14 @@ const char *front_message_word(uint32_t kind)
 {
     return kind < FRONT_MESSAGE_KINDS ? words[kind] : "unknown";
 }
+
+/* FNV-1a over the words in their order and the size of a message. */
+uint32_t front_message_dialect(void)
+{
+    uint32_t value = UINT32_C(0x811c9dc5) ^ (uint32_t)sizeof(struct front_message);
+
+    for (uint32_t kind = 0; kind < FRONT_MESSAGE_KINDS; kind++)
+        for (const char *byte = words[kind]; *byte; byte++)
+            value = (value ^ (unsigned char)*byte) * UINT32_C(0x01000193);
+    return value;
+}

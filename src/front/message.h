@@ -43,5 +43,9 @@ int front_message_send(int channel, const struct front_message *message, const i
  * -1. */
 int front_message_receive(int channel, struct front_message *ret_message, int ret_fds[2]);
 
+/* A number for what both sides must know alike: a front of another build understands this one's messages
+ * when it is the same there. */
+uint32_t front_message_dialect(void);
+
 /* The word of a kind, for debug lines. */
 const char *front_message_word(uint32_t kind);

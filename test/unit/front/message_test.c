@@ -64,12 +64,20 @@ static void every_kind_has_a_word(void **state)
     assert_string_equal(front_message_word(FRONT_MESSAGE_KINDS), "unknown");
 }
 
+static void the_same_build_speaks_the_same_dialect(void **state)
+{
+    (void)state;
+    assert_int_equal(front_message_dialect(), front_message_dialect());
+    assert_int_not_equal(front_message_dialect(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_arrives_with_its_descriptors),
         cmocka_unit_test(what_is_no_message_is_an_error),
         cmocka_unit_test(every_kind_has_a_word),
+        cmocka_unit_test(the_same_build_speaks_the_same_dialect),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
