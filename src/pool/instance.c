@@ -5,6 +5,7 @@
 #include "board/bell.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -80,6 +81,87 @@ int instance_open(const struct config *config, const struct config_pool *setting
                    strerror(-result));
         instance_close(&instance);
         return -1;
+    }
+    *ret_instance = instance;
+    return 0;
+}
+
+static const char *bell_key(uint32_t number, char *out, size_t room)
+{
+    (void)snprintf(out, room, "bell_%u_fd", number);
+    return out;
+}
+
+void instance_save(const struct instance *instance, const struct saved_out *out)
+{
+    const struct board_shape *shape = &instance->board.shape;
+    char key[24];
+
+    saved_put_number(out, "layout", BOARD_VERSION);
+    saved_put_number(out, "slots", shape->slots);
+    saved_put_number(out, "workers", shape->workers);
+    saved_put_number(out, "threads", shape->threads);
+    saved_put_number(out, "loops", shape->loops);
+    saved_put_number(out, "slot_bytes", shape->slot_bytes);
+    saved_put_fd(out, "board_fd", instance->board_fd);
+    saved_put_fd(out, "report_fd", instance->report);
+    saved_put_fd(out, "report_peer_fd", instance->report_peer);
+    for (uint32_t i = 0; i < BOARD_FRONTS * shape->loops; i++)
+        saved_put_fd(out, bell_key(i, key, sizeof key), instance->board.bells[i]);
+}
+
+bool instance_is_adoptable(const struct saved_in *in)
+{
+    uint64_t loops = saved_number(in, "loops", INSTANCE_LOOPS_MAX, 0);
+
+    return saved_number(in, "layout", UINT32_MAX, 0) == BOARD_VERSION && loops > 0;
+}
+
+/* What workers can write is not asked: the header must say what master knew of the board. */
+static bool has_saved_shape(const struct board_shape *shape, const struct saved_in *in)
+{
+    return shape->slots == saved_number(in, "slots", UINT32_MAX, 0) &&
+           shape->workers == saved_number(in, "workers", UINT32_MAX, 0) &&
+           shape->threads == saved_number(in, "threads", UINT32_MAX, 0) &&
+           shape->loops == saved_number(in, "loops", UINT32_MAX, 0) &&
+           shape->slot_bytes == saved_number(in, "slot_bytes", UINT32_MAX, 0);
+}
+
+static int adopt_descriptors(const struct saved_in *in, struct instance *instance)
+{
+    uint32_t count = BOARD_FRONTS * instance->board.shape.loops;
+    char key[24];
+
+    instance->report = saved_fd(in, "report_fd");
+    instance->report_peer = saved_fd(in, "report_peer_fd");
+    if (instance->report == -1 || instance->report_peer == -1)
+        return -EBADF;
+    for (uint32_t i = 0; i < count; i++) {
+        instance->board.bells[i] = saved_fd(in, bell_key(i, key, sizeof key));
+        if (instance->board.bells[i] == -1)
+            return -EBADF;
+    }
+    return 0;
+}
+
+int instance_adopt(const struct saved_in *in, struct instance *ret_instance)
+{
+    struct instance instance = {.report = -1, .report_peer = -1};
+    int result;
+
+    if (!instance_is_adoptable(in))
+        return -EPROTO;
+    instance.board_fd = saved_fd(in, "board_fd");
+    if (instance.board_fd == -1)
+        return -EBADF;
+    result = board_map(instance.board_fd, false, &instance.board);
+    if (result == 0 && !has_saved_shape(&instance.board.shape, in))
+        result = -EPROTO;
+    if (result == 0)
+        result = adopt_descriptors(in, &instance);
+    if (result != 0) {
+        instance_close(&instance);
+        return result;
     }
     *ret_instance = instance;
     return 0;

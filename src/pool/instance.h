@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/fault.h"
+#include "base/saved.h"
 #include "board/board.h"
 #include "config/config.h"
 
@@ -29,6 +30,12 @@ enum {
 int instance_open(const struct config *config, const struct config_pool *settings, uint32_t max,
                   uint32_t loops, const char *runtime, struct instance *ret_instance,
                   struct faults *faults);
+
+/* Writes down what there is for another build of this program; whether this build can go on with what
+ * another one left; goes on with it: 0 or negative errno, -EPROTO when its board is of another version. */
+void instance_save(const struct instance *instance, const struct saved_out *out);
+bool instance_is_adoptable(const struct saved_in *in);
+int instance_adopt(const struct saved_in *in, struct instance *ret_instance);
 
 /* Closes everything; harmless on an instance that was never opened (board_fd -1). */
 void instance_close(struct instance *instance);

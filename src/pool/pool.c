@@ -226,7 +226,7 @@ static void choose_size(struct pool *pool)
     pool->oom_kills = capacity_oom_kills("");
 }
 
-struct pool *pool_new(const struct pool_options *options, struct faults *faults)
+static struct pool *begin(const struct pool_options *options)
 {
     struct pool *pool = must_alloc(1, sizeof *pool);
 
@@ -237,22 +237,42 @@ struct pool *pool_new(const struct pool_options *options, struct faults *faults)
     list_init(&pool->molds);
     task_init(&pool->plan_task, plan_on_task);
     choose_size(pool);
-    if (instance_open(options->config, options->settings, pool->max, options->loops,
-                      options->runtime, &pool->instance, faults) != 0) {
-        pool_free(pool);
-        return NULL;
-    }
+    return pool;
+}
+
+/* Its instance is there. */
+static struct pool *complete(struct pool *pool, struct faults *faults)
+{
     pool->workers = must_alloc(pool->instance.board.shape.workers, sizeof *pool->workers);
     for (uint32_t i = 0; i < pool->instance.board.shape.workers; i++)
         pool->workers[i] = (struct worker){.control = -1, .why = EXIT_NONE};
     pool->state = POOL_STARTING;
-    if (loop_watch(options->loop, &pool->report_watch, pool->instance.report, EPOLLIN, on_report) !=
-        0) {
-        faults_add(faults, NULL, 0, 0, options->settings->name, "cannot watch its reports");
-        pool_free(pool);
-        return NULL;
-    }
-    return pool;
+    if (loop_watch(pool->options.loop, &pool->report_watch, pool->instance.report, EPOLLIN,
+                   on_report) == 0)
+        return pool;
+    faults_add(faults, NULL, 0, 0, pool->settings->name, "cannot watch its reports");
+    pool_free(pool);
+    return NULL;
+}
+
+struct pool *pool_new(const struct pool_options *options, struct faults *faults)
+{
+    struct pool *pool = begin(options);
+
+    if (instance_open(options->config, options->settings, pool->max, options->loops,
+                      options->runtime, &pool->instance, faults) == 0)
+        return complete(pool, faults);
+    pool_free(pool);
+    return NULL;
+}
+
+struct pool *pool_new_of(const struct pool_options *options, const struct instance *instance,
+                         struct faults *faults)
+{
+    struct pool *pool = begin(options);
+
+    pool->instance = *instance;
+    return complete(pool, faults);
 }
 
 void pool_free(struct pool *pool)

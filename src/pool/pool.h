@@ -106,6 +106,10 @@ struct pool {
 /* Makes a pool with its board, without processes; NULL with faults. */
 struct pool *pool_new(const struct pool_options *options, struct faults *faults);
 
+/* The same on an instance that is there already, which is the pool's from now on; closed on failure. */
+struct pool *pool_new_of(const struct pool_options *options, const struct instance *instance,
+                         struct faults *faults);
+
 /* Frees a pool without processes; NULL is harmless. */
 void pool_free(struct pool *pool);
 
