@@ -29,6 +29,7 @@ struct control_call {
     struct control *control;
     struct watch watch;
     int fd;
+    uid_t uid;
     char line[LINE_BYTES];
     size_t used;
     bool asked;
@@ -157,42 +158,46 @@ static void on_call(struct watch *watch, uint32_t events)
     }
 }
 
-static bool may_call(const struct control *control, int fd)
+static bool may_call(const struct control *control, int fd, uid_t *ret_uid)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == -1)
         return false;
+    *ret_uid = peer.uid;
     return peer.uid == 0 || peer.uid == geteuid() || peer.uid == control->options.also;
 }
 
-static void add_call(struct control *control, int fd)
+static struct control_call *add_call(struct control *control, int fd, uid_t uid, uint32_t events)
 {
     struct control_call *call = must_alloc(1, sizeof *call);
 
-    *call = (struct control_call){.control = control, .fd = fd};
+    *call = (struct control_call){.control = control, .fd = fd, .uid = uid};
     list_init(&call->link);
     list_push_back(&control->calls, &call->link);
     control->size++;
-    if (loop_watch(control->options.loop, &call->watch, fd, EPOLLIN | EPOLLRDHUP, on_call) != 0)
-        free_call(call);
+    if (loop_watch(control->options.loop, &call->watch, fd, events, on_call) == 0)
+        return call;
+    free_call(call);
+    return NULL;
 }
 
 static void on_listener(struct watch *watch, uint32_t events)
 {
     struct control *control = CONTAINER_OF(watch, struct control, watch);
+    uid_t uid;
     int fd;
 
     (void)events;
     while ((fd = listen_accept(control->options.listener, NULL)) >= 0) {
-        if (control->size >= CALLS_MAX || !may_call(control, fd)) {
+        if (control->size >= CALLS_MAX || !may_call(control, fd, &uid)) {
             if (log_allow(span_of("control-refused"), 60, NULL))
                 log_warn("control: a caller was refused (wrong user, or too many at once)");
             (void)close(fd);
             continue;
         }
-        add_call(control, fd);
+        (void)add_call(control, fd, uid, EPOLLIN | EPOLLRDHUP);
     }
 }
 
@@ -224,4 +229,53 @@ void control_free(struct control *control)
         free_call(call);
     }
     free(control);
+}
+
+uid_t control_caller(const struct control_call *call)
+{
+    return call->uid;
+}
+
+bool control_is_busy(const struct control *control)
+{
+    list_for_each (link, &control->calls)
+        if (CONTAINER_OF(link, struct control_call, link)->answer.size)
+            return true;
+    return false;
+}
+
+/* A caller sends its line whole, so what was read of one that has not ended is not worth keeping. */
+void control_save(const struct control *control, const struct saved_out *out)
+{
+    uint32_t number = 0;
+
+    list_for_each (link, &control->calls) {
+        const struct control_call *call = CONTAINER_OF(link, struct control_call, link);
+        struct saved_out item = saved_out_item(out, "call", number);
+        if (call->fd == -1 || call->answered || (!call->asked && call->used))
+            continue;
+        saved_put_fd(&item, "fd", call->fd);
+        saved_put_number(&item, "uid", call->uid);
+        saved_put_number(&item, "asked", call->asked);
+        number++;
+    }
+}
+
+void control_adopt(struct control *control, const struct saved_in *in,
+                   void (*on_asked)(void *context, struct control_call *call))
+{
+    for (uint32_t number = 0; number < CALLS_MAX; number++) {
+        struct saved_in item = saved_item(in, "call", number);
+        bool asked = saved_number(&item, "asked", 1, 0) == 1;
+        uid_t uid = (uid_t)saved_number(&item, "uid", UINT32_MAX, UINT32_MAX);
+        int fd = saved_fd(&item, "fd");
+        struct control_call *call;
+        if (fd == -1)
+            return;
+        call = add_call(control, fd, uid, asked ? EPOLLRDHUP : EPOLLIN | EPOLLRDHUP);
+        if (!call || !asked)
+            continue;
+        call->asked = true;
+        on_asked(control->options.context, call);
+    }
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/saved.h"
 #include "base/span.h"
 
 #include <stdbool.h>
@@ -38,6 +39,18 @@ struct control *control_new(const struct control_options *options);
 
 /* Ends it; all calls are closed, but those that were answered to be held. Takes NULL. */
 void control_free(struct control *control);
+
+/* The user who calls. */
+uid_t control_caller(const struct control_call *call);
+
+/* Whether answers are still on their way to callers who take their time. */
+bool control_is_busy(const struct control *control);
+
+/* Writes down the calls for the program that takes this one's place, and takes over those that another
+ * one left: they go on as they were; on_asked gets each that waits for an answer. */
+void control_save(const struct control *control, const struct saved_out *out);
+void control_adopt(struct control *control, const struct saved_in *in,
+                   void (*on_asked)(void *context, struct control_call *call));
 
 /* Answers a call, which must not be used any more: it is freed when the text has been taken or the
  * caller is gone. hold: the connection stays open until the process ends, which tells the caller that

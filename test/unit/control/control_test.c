@@ -165,6 +165,81 @@ static void a_line_without_end_ends_the_call(void **state)
     (void)close(fd);
 }
 
+static void on_asked(void *context, struct control_call *call)
+{
+    struct world *world = context;
+
+    world->waiting = call;
+}
+
+/* Another program takes the place of this one: of the calls there are their descriptors and a text. */
+static void exchange(struct world *world)
+{
+    struct control_options options = world->control->options;
+    struct saved_text text = {.error = 0};
+    struct saved_out out = saved_begin(&text);
+    struct saved *saved;
+    unsigned line;
+
+    control_save(world->control, &out);
+    saved_put(&out, "version", "1");
+    for (size_t i = 0; i < text.fd_count; i++)
+        assert_int_equal(fd_set_cloexec(text.fds[i], false), 0);
+    list_for_each (link, &world->control->calls) {
+        struct control_call *call = CONTAINER_OF(link, struct control_call, link);
+        loop_unwatch(&call->watch);
+        call->fd = -1;
+    }
+    control_free(world->control);
+    world->control = control_new(&options);
+    world->waiting = NULL;
+    saved = saved_read(buf_span(&text.buf), &line);
+    struct saved_in in = saved_root(saved);
+    control_adopt(world->control, &in, on_asked);
+    saved_free(saved);
+    saved_text_done(&text);
+}
+
+static void calls_outlive_the_exchange_of_the_program(void **state)
+{
+    struct world *world = *state;
+    int asked = address_connect(&world->address, 2000);
+    int silent = address_connect(&world->address, 2000);
+    char bytes[32];
+
+    assert_int_equal(write(asked, "stop\n", 5), 5);
+    steps(world, 3);
+    assert_int_equal(world->control->size, 2);
+    exchange(world);
+    assert_int_equal(world->control->size, 2);
+    assert_non_null(world->waiting);
+    assert_int_equal(control_caller(world->waiting), geteuid());
+    control_answer(world->waiting, true, span_of("done\n"), false);
+    assert_int_equal(read(asked, bytes, sizeof bytes), 8);
+    assert_memory_equal(bytes, "ok\ndone\n", 8);
+    assert_int_equal(write(silent, "ready\n", 6), 6);
+    steps(world, 1);
+    assert_int_equal(read(silent, bytes, sizeof bytes), 7);
+    assert_memory_equal(bytes, "failed\n", 7);
+    (void)close(asked);
+    (void)close(silent);
+}
+
+static void an_answer_that_was_given_is_not_waited_for_again(void **state)
+{
+    struct world *world = *state;
+    int fd = address_connect(&world->address, 2000);
+
+    assert_int_equal(write(fd, "stop\n", 5), 5);
+    steps(world, 2);
+    control_answer(world->waiting, true, span_of("stopped\n"), true);
+    assert_false(control_is_busy(world->control));
+    exchange(world);
+    assert_int_equal(world->control->size, 0);
+    assert_null(world->waiting);
+    (void)close(fd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_world, end_world)
 
 int main(void)
@@ -175,6 +250,8 @@ int main(void)
         TEST(a_caller_that_left_may_still_be_answered),
         TEST(an_answer_may_come_later_and_be_held_open),
         TEST(a_line_without_end_ends_the_call),
+        TEST(calls_outlive_the_exchange_of_the_program),
+        TEST(an_answer_that_was_given_is_not_waited_for_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
