@@ -7,6 +7,9 @@
 
 #include <dirent.h>
 #include <errno.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <poll.h>
 #include <pthread.h>
 #include <ruby/io.h>
@@ -216,6 +219,16 @@ static VALUE native_private_bytes(VALUE self)
     return ULL2NUM(use.private_kb * 1024);
 }
 
+/* Native.trim: gives free memory of the allocator back to the system, where it can. */
+static VALUE native_trim(VALUE self)
+{
+    (void)self;
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
+    return Qnil;
+}
+
 /* ---- what an application left open */
 
 static bool is_connected_stream(int fd)
@@ -269,6 +282,7 @@ void init_native(VALUE leat)
     rb_define_singleton_method(native, "watch", native_watch, 1);
     rb_define_singleton_method(native, "die_with_parent", native_die_with_parent, 0);
     rb_define_singleton_method(native, "private_bytes", native_private_bytes, 0);
+    rb_define_singleton_method(native, "trim", native_trim, 0);
     rb_define_singleton_method(native, "streams", native_streams, 0);
     rb_define_singleton_method(native, "gone?", native_is_gone, 1);
 }

@@ -7,7 +7,9 @@
 
 require_relative "version"
 require_relative "native"
-%w[control fault log hooks loader errors dechunker stream hijack file_answer response worker excuse mold].each { |name| require_relative name }
+%w[control fault log hooks loader errors dechunker stream hijack file_answer response worker excuse inherited warm_up mold].each do |name|
+  require_relative name
+end
 
 module Leat
   # The first steps of a Ruby process: who am I, and with which descriptors.

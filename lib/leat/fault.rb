@@ -22,6 +22,7 @@ module Leat
       ["ActiveRecord::NoDatabaseError", nil, ->(_) { "run `bin/rails db:prepare RAILS_ENV=#{ENV["RAILS_ENV"]}`" }],
       ["Errno::EACCES", nil, ->(error) { Fault.writable(error) }],
       ["Errno::EROFS", nil, ->(error) { Fault.writable(error) }],
+      ["Leat::Loader::NoApplication", nil, ->(_) { "is it the application's folder, and was all of it copied?" }],
       ["LoadError", /-- rack\b/, ->(_) { "install Rack: `gem install rack`, or add it to the Gemfile" }],
       ["LoadError", nil, ->(_) { "the library is not installed for #{Fault.ruby}, or is missing in the Gemfile" }]
     ].freeze
@@ -32,8 +33,13 @@ module Leat
     def describe(error)
       {
         "class" => error.class.name, "message" => words(error), "place" => place(error),
-        "backtrace" => Array(error.backtrace).first(60).join("\n"), "hint" => hint(error)
+        "backtrace" => Array(error.backtrace).first(60).join("\n"), "hint" => hint(error) || hook(error)
       }.compact
+    end
+
+    # Where it happened, when the application itself was loaded already.
+    def hook(error)
+      event = Hooks.of(error) and "raised by the hook #{event} of #{Hooks::FILE}"
     end
 
     # Rails and others say on standard error what they did not like, and exit.

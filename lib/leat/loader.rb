@@ -7,6 +7,9 @@ module Leat
   class Loader
     LIB = File.expand_path("..", __dir__)
 
+    # A release without anything to load.
+    class NoApplication < LoadError; end
+
     attr_reader :app, :hooks
 
     # An application that somebody else has loaded (rackup, rails server).
@@ -78,11 +81,21 @@ module Leat
     end
 
     def from_rails
-      require File.join(@folder, "config/environment.rb")
+      path = File.join(@folder, "config/environment.rb")
+      raise NoApplication, nothing_found unless File.file?(path)
+
+      require path
       raise "config/environment.rb defines no Rails.application" unless defined?(::Rails) && ::Rails.application
 
       ::Rails.application.load_server if ::Rails.application.respond_to?(:load_server)
       ::Rails.application
+    end
+
+    def nothing_found
+      named = rackup_path
+      names = [named, File.join(@folder, "config.ru")].uniq - [File.join(@folder, "config/environment.rb")]
+      "there is neither #{names.join(" nor ")} nor config/environment.rb in #{@folder}"
+        .gsub("#{@folder}/", "")
     end
   end
 end

@@ -38,65 +38,32 @@ module Leat
     end
 
     def load
-      watch = @hello["preload"] == "auto" ? SocketWatch : nil
-      @loader ||= Loader.new(@hello).load { watch&.start }
+      @loader ||= Loader.new(@hello).load { SocketWatch.start if @preload }
       @loader.hooks.run(:before_fork)
-      release_connections
-      report_threads
-      look_for_streams if watch
-      warm_up if @preload && !@development
+      Inherited.release_connections
+      Inherited.report_threads
+      look_for_streams
+      SocketWatch.stop
+      WarmUp.run if @preload && !@development
     end
 
-    # Rails reconnects by itself after a fork; what it holds now would be shared.
-    def release_connections
-      return unless defined?(::ActiveRecord::Base)
-
-      handler = ::ActiveRecord::Base.connection_handler
-      if handler.method(:clear_all_connections!).arity.zero?
-        handler.clear_all_connections!
-      else
-        handler.clear_all_connections!(:all)
-      end
-    rescue StandardError => error
-      Log.exception(error, in: "clear_all_connections!")
-    end
-
-    # Threads that know how to start again in a fork say so by a variable, as Puma taught them; one that
-    # has just been made gets a moment to do so.
-    def report_threads
-      (Thread.list - [Thread.main]).each do |thread|
-        thread.join(0.05)
-        next if thread.thread_variable_get(:fork_safe)
-
-        Log.warn("a thread that was started while loading does not exist in the workers: #{thread.inspect}")
-      end
-    end
-
+    # With `auto` workers must not share them and load by themselves, which master tells; whoever has said
+    # `true` is warned.
     def look_for_streams
-      open = Native.streams - [@control, *@fds.values.flatten]
+      open = @development ? [] : Inherited.streams([@control, *@fds.values.flatten])
       return if open.empty?
 
-      @preload = false
-      @place = SocketWatch.place(open.first)
-      @reason = "a connected socket is open after loading"
-      Log.warn("#{@reason}#{" (#{@place})" if @place}: workers load by themselves; " \
-               "close it in before_fork of config/leat.rb, or open it later")
-    end
-
-    # Old and compact objects stay shared; the first collection in a worker copies less.
-    def warm_up
-      return Process.warmup if Process.respond_to?(:warmup)
-
-      3.times { GC.start }
-      GC.compact if GC.respond_to?(:compact)
-    rescue NotImplementedError
-      nil
+      if @hello["preload"] == "auto"
+        @preload = false
+        @reason = Inherited.describe_streams(open)
+      else
+        Log.warn("#{Inherited.describe_streams(open)}: all workers share it; close it in before_fork of #{Hooks::FILE}")
+      end
     end
 
     def loaded
       { "generation" => @hello["generation"], "preload" => @preload, "rack" => @loader&.rack || @hello["rack"],
-        "ruby" => RUBY_VERSION, "private_bytes" => Native.private_bytes, "reason" => @hello["reason"],
-        "place" => @hello["place"] }.compact
+        "ruby" => RUBY_VERSION, "private_bytes" => Native.private_bytes, "reason" => @hello["reason"] }.compact
     end
 
     def obey
@@ -164,7 +131,7 @@ module Leat
     # The application that was loaded serves nobody; a mold without it forks as well, and is small.
     def begin_anew
       Native.keep(@control, true)
-      start_over("preload" => "false", "rack" => @loader.rack, "reason" => @reason, "place" => @place,
+      start_over("preload" => "false", "rack" => @loader.rack, "reason" => @reason,
                  "control" => @control)
     end
 
@@ -175,42 +142,6 @@ module Leat
       Native.keep(its, true)
       exec(@environment.merge("LEAT_CONTROL" => its.to_s), RbConfig.ruby, Boot::FILE,
            unsetenv_others: true, close_others: false)
-    end
-  end
-
-  # Remembers which line of the application opened a connection.
-  module SocketWatch
-    @places = {}
-
-    class << self
-      def start
-        require "socket"
-        opener = Module.new do
-          def initialize(*arguments, **options, &block)
-            super
-            SocketWatch.opened(self)
-          end
-        end
-        connector = Module.new do
-          def connect(*)
-            super.tap { SocketWatch.opened(self) }
-          end
-
-          def connect_nonblock(*, **)
-            super.tap { SocketWatch.opened(self) }
-          end
-        end
-        [::TCPSocket, ::UNIXSocket].each { |kind| kind.prepend(opener) }
-        ::Socket.prepend(connector)
-      end
-
-      def opened(socket)
-        @places[socket.fileno] = Fault.first_own(caller(2))
-      end
-
-      def place(descriptor)
-        @places[descriptor]
-      end
     end
   end
 end

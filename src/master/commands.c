@@ -103,8 +103,8 @@ void commands_restarted(struct master_pool *pool, uint32_t ticket, const char *f
         waiter->tickets[pool->number] = 0;
         waiter->failed |= failure != NULL;
         if (failure)
-            (void)buf_printf(&waiter->text, "pool %s keeps its former release: %s\n",
-                             its->settings->name, failure);
+            (void)buf_printf(&waiter->text, "pool %s: restart failed, %s\n", its->settings->name,
+                             failure);
         else
             (void)buf_printf(&waiter->text, "pool %s restarted: generation %u, %s\n",
                              its->settings->name, its->current->generation, its->current->release);

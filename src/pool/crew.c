@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -247,7 +248,8 @@ static void log_end(struct pool *pool, const struct worker *worker, uint32_t ind
         starved ? "; the kernel was out of memory: see memory limit of the cgroup or machine" : "");
 }
 
-/* A worker ended that never served: its generation's try has failed. */
+/* A worker ended that never served: its generation's try has failed. What it said counts once: the next
+ * one may fail without a word. */
 static void fail_start(struct pool *pool, struct worker *worker, int wait_status)
 {
     struct mold *mold = pool_find_mold(pool, worker->generation);
@@ -256,9 +258,17 @@ static void fail_start(struct pool *pool, struct worker *worker, int wait_status
 
     if (mold && mold->failure)
         (void)snprintf(reason, sizeof reason, "%s", mold->failure);
+    else if (worker->why == EXIT_TIMEOUT)
+        (void)snprintf(reason, sizeof reason,
+                       "a worker was not ready within start_timeout (%.0f s)",
+                       (double)pool->settings->start_timeout_ms / 1000);
     else
         (void)snprintf(reason, sizeof reason, "a worker %s before it was ready",
                        exit_describe(wait_status, how, sizeof how));
+    if (mold) {
+        free(mold->failure);
+        mold->failure = NULL;
+    }
     plan_failed(pool, mold, reason);
 }
 

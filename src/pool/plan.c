@@ -17,7 +17,8 @@
 
 enum {
     FAILED_MS = 5000, /* a process that has said `failed` has this long to leave */
-    STREAM_MARGIN_MS = 500
+    STREAM_MARGIN_MS = 500,
+    ROLL_TRIES = 3 /* of a worker in a row that fail end a restart whose first worker serves */
 };
 
 void plan_soon(struct pool *pool)
@@ -69,7 +70,7 @@ static void tell_start(struct pool *pool, const char *failure)
     pool->options.host->on_started(pool, failure);
 }
 
-/* The restart under way is over, for better or worse. */
+/* The restart under way is over, for better or worse: failure says what was left, and why. */
 static void end_restart(struct pool *pool, const char *failure)
 {
     uint32_t ticket = pool->restarts;
@@ -81,8 +82,7 @@ static void end_restart(struct pool *pool, const char *failure)
         pool->restarts++;
     }
     if (failure)
-        log_error("pool=%s restart failed, the former release goes on: %s", pool->settings->name,
-                  failure);
+        log_error("pool=%s restart failed, %s", pool->settings->name, failure);
     else
         log_info("pool=%s restarted: generation=%u release=%s", pool->settings->name,
                  pool->current->generation, pool->current->release);
@@ -97,6 +97,14 @@ static void kill_generation(struct pool *pool, uint32_t generation)
             crew_kill(pool, i);
 }
 
+static void keep_former(struct pool *pool, const char *reason)
+{
+    char text[POOL_ERROR_BYTES + 100];
+
+    (void)snprintf(text, sizeof text, "the former release goes on: %s", reason);
+    end_restart(pool, text);
+}
+
 static void abort_restart(struct pool *pool, const char *reason)
 {
     struct mold *mold = pool->next;
@@ -104,7 +112,7 @@ static void abort_restart(struct pool *pool, const char *reason)
     pool->next = NULL;
     kill_generation(pool, mold->generation);
     drop_mold(mold);
-    end_restart(pool, reason);
+    keep_former(pool, reason);
 }
 
 void plan_failed(struct pool *pool, struct mold *mold, const char *reason)
@@ -295,7 +303,7 @@ static void renew(struct pool *pool)
     (void)fault_format(&faults.items[0], reason, sizeof reason);
     faults_done(&faults);
     mold_free(mold);
-    end_restart(pool, reason);
+    keep_former(pool, reason);
 }
 
 /* Loads the next generation and tries one worker of it. */
@@ -319,6 +327,17 @@ static void plan_restart(struct pool *pool)
         (void)crew_ask(pool, mold);
 }
 
+/* The new generation serves, and stays; what is missing of it is tried on, old workers go on until then. */
+static void give_up_roll(struct pool *pool)
+{
+    char text[POOL_ERROR_BYTES + 100];
+
+    (void)snprintf(text, sizeof text, "generation %u serves, but not all of its workers start: %s",
+                   pool->current->generation,
+                   pool->error[0] ? pool->error : "they do not become ready");
+    end_restart(pool, text);
+}
+
 /* One old worker goes when a new one has come in its place. */
 static void plan_roll(struct pool *pool, uint64_t now_ms)
 {
@@ -335,8 +354,8 @@ static void plan_roll(struct pool *pool, uint64_t now_ms)
         return;
     if (count.older == 0 && count.serving >= wanted)
         end_restart(pool, NULL);
-    else if (now_ms >= pool->roll_deadline_ms)
-        end_restart(pool, pool->error[0] ? pool->error : "new workers do not become ready");
+    else if (now_ms >= pool->roll_deadline_ms || pool->backoff.failures >= ROLL_TRIES)
+        give_up_roll(pool);
 }
 
 /* Whether requests wait that no worker will take. */

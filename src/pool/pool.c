@@ -39,7 +39,6 @@ static void on_loaded(struct pool *pool, struct mold *mold, const struct protoco
 {
     struct capacity capacity;
     struct span reason = protocol_get(message, "reason");
-    struct span place = protocol_get(message, "place");
 
     if (mold->state != MOLD_LOADING)
         return;
@@ -55,8 +54,9 @@ static void on_loaded(struct pool *pool, struct mold *mold, const struct protoco
         pool->error[0] = '\0';
     }
     if (reason.size)
-        log_info("pool=%s workers load by themselves: %.*s%s%.*s", pool->settings->name,
-                 SPAN_ARG(reason), place.size ? " at " : "", SPAN_ARG(place));
+        log_warn("pool=%s %.*s: workers load by themselves; close it in before_fork of "
+                 "config/leat.rb, or open it later",
+                 pool->settings->name, SPAN_ARG(reason));
     if (pool->settings->workers_min != CONFIG_AUTO)
         return;
     capacity_read("", capacity_affinity(), &capacity);

@@ -118,7 +118,7 @@ class RackFaultsTest < WorkerCase
   def test_a_connection_open_after_loading_is_never_shared
     text = "require 'socket'; LISTENER = TCPServer.new('127.0.0.1', 0)\nOPEN = TCPSocket.new('127.0.0.1', LISTENER.addr[1])\n"
     run = serve("#{text}run(proc { [200, {}, ['fine']] })", "GET /")
-    assert_match(/preload=false .*place=.*config\.ru:2/, run.reports[0])
+    assert_match(/preload=false .*reason=a connected socket is open after loading \(.*config\.ru:2\)/, run.reports[0])
     assert_equal "fine", run.answers[0].body
   end
 

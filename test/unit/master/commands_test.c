@@ -128,7 +128,7 @@ static void a_restart_is_answered_with_the_outcome_of_one_that_began_after_it(vo
     commands_restarted(&world.master_pool, 2, "no database");
     assert_int_equal(second.answers, 1);
     assert_false(second.ok);
-    assert_string_equal(second.text, "pool shop keeps its former release: no database\n");
+    assert_string_equal(second.text, "pool shop: restart failed, no database\n");
     world_close(&world);
 }
 

@@ -102,7 +102,7 @@ static void a_worker_that_is_not_ready_in_time_is_killed_and_counts_as_timeout(v
     assert_int_equal(played.killed, 501);
     world_end(&world, 501, WORLD_KILLED);
     assert_int_equal(world.pool->exits[EXIT_TIMEOUT], 1);
-    assert_non_null(strstr(world.pool->error, "before it was ready"));
+    assert_non_null(strstr(world.pool->error, "not ready within start_timeout"));
     world_close(&world);
 }
 

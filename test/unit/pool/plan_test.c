@@ -169,7 +169,7 @@ static void a_release_that_does_not_load_leaves_the_former_one_serving(void **st
     world_say(&world, "failed\ngeneration=2\nclass=SyntaxError\nmessage=oops\n");
     world_end(&world, 102, WORLD_EXIT_1);
     assert_int_equal(played.restarted, 1);
-    assert_string_equal(played.restart_failure, "SyntaxError: oops");
+    assert_string_equal(played.restart_failure, "the former release goes on: SyntaxError: oops");
     assert_int_equal(world.pool->current->generation, 1);
     assert_int_equal(world.pool->state, POOL_UP);
     assert_int_equal(pool_serving(world.pool), 1);
@@ -191,6 +191,36 @@ static void a_first_worker_that_dies_young_fails_the_restart(void **state)
     assert_int_equal(played.restarted, 1);
     assert_non_null(strstr(played.restart_failure, "signal 11"));
     assert_int_equal(world.pool->current->generation, 1);
+    world_close(&world);
+}
+
+static void a_restart_whose_later_workers_fail_ends_and_the_new_release_stays(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, 2, 2);
+    world_start(&world);
+    (void)pool_restart(world.pool);
+    world_run(&world);
+    world_say_loaded(&world, 2);
+    world_serve(&world);
+    world_end(&world, 500, WORLD_EXIT_0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(played.restarted, 0);
+        world_fork(&world);
+        world_end(&world, world.next_worker - 1, WORLD_CRASHED);
+        world_wait(&world, 30000);
+    }
+    assert_int_equal(played.restarted, 1);
+    assert_non_null(strstr(played.restart_failure, "generation 2 serves, but not all"));
+    assert_non_null(strstr(played.restart_failure, "signal 11"));
+    assert_int_equal(world.pool->current->generation, 2);
+    assert_int_equal(pool_serving(world.pool), 2);
+    /* It is tried on, and heals. */
+    world_serve(&world);
+    assert_non_null(world_find(&world, WORKER_RETIRING));
+    assert_string_equal(world.pool->error, "");
     world_close(&world);
 }
 
@@ -412,6 +442,7 @@ int main(void)
         cmocka_unit_test(a_restart_tries_a_worker_of_the_new_release_before_an_old_one_goes),
         cmocka_unit_test(a_release_that_does_not_load_leaves_the_former_one_serving),
         cmocka_unit_test(a_first_worker_that_dies_young_fails_the_restart),
+        cmocka_unit_test(a_restart_whose_later_workers_fail_ends_and_the_new_release_stays),
         cmocka_unit_test(restarts_asked_for_during_one_are_joined_into_the_next),
         cmocka_unit_test(a_signal_to_the_whole_group_during_a_stop_is_no_trouble),
         cmocka_unit_test(requests_that_wait_during_a_stop_get_a_worker),
