@@ -111,7 +111,7 @@ static void answer_pulse(struct exchange *exchange, uint32_t pool)
         exchange_refuse(exchange, REFUSAL_NO_WORKER);
         return;
     }
-    exchange_add_field(exchange, span_of("content-type"), span_of("text/plain"));
+    exchange_add_own(exchange, FIELD_ID_CONTENT_TYPE, span_of("text/plain"));
     exchange_head(exchange, 200, (int64_t)body.size);
     exchange_write(exchange, body);
     exchange_end(exchange, false);

@@ -102,6 +102,12 @@ void exchange_add_field(struct exchange *exchange, struct span name, struct span
         break_off(exchange);
 }
 
+void exchange_add_own(struct exchange *exchange, enum field_id id, struct span value)
+{
+    if (fields_add_id(&exchange->response.fields, id, value))
+        break_off(exchange);
+}
+
 void exchange_head(struct exchange *exchange, unsigned status, int64_t length)
 {
     struct response *response = &exchange->response;

@@ -206,6 +206,9 @@ void exchange_done(struct exchange *exchange);
  * breaks the exchange off later, so it need not be checked. */
 void exchange_add_field(struct exchange *exchange, struct span name, struct span value);
 
+/* The same with a value of our own making, which is legal. */
+void exchange_add_own(struct exchange *exchange, enum field_id id, struct span value);
+
 /* Handler: status and fields are complete. length: of the body in bytes, -1 when unknown. */
 void exchange_head(struct exchange *exchange, unsigned status, int64_t length);
 

@@ -15,16 +15,27 @@ struct ip {
     uint8_t bytes[16];
 };
 
-struct prefix {
-    const char *text;
-    enum { LOOPBACK, PRIVATE, LOCAL } kind;
-};
+enum kind { LOOPBACK, PRIVATE, LOCAL };
 
-/* What is not public. LOCAL prefixes are no "private" network of `trusted_proxies`. */
-static const struct prefix prefixes[] = {
-    {"127.0.0.0/8", LOOPBACK},  {"::1", LOOPBACK},           {"10.0.0.0/8", PRIVATE},
-    {"172.16.0.0/12", PRIVATE}, {"192.168.0.0/16", PRIVATE}, {"fc00::/7", PRIVATE},
-    {"169.254.0.0/16", LOCAL},  {"fe80::/10", LOCAL},        {"100.64.0.0/10", LOCAL},
+#define IP4(a, b, c, d)               \
+    {                                 \
+        [10] = 0xff, 0xff, a, b, c, d \
+    }
+
+/* What is not public. LOCAL networks are no "private" ones of `trusted_proxies`. */
+static const struct {
+    enum kind kind;
+    struct forwarded_network network;
+} inner[] = {
+    {LOOPBACK, {IP4(127, 0, 0, 0), IP4_OFFSET + 8}},
+    {LOOPBACK, {{[15] = 1}, ADDRESS_BITS}},
+    {PRIVATE, {IP4(10, 0, 0, 0), IP4_OFFSET + 8}},
+    {PRIVATE, {IP4(172, 16, 0, 0), IP4_OFFSET + 12}},
+    {PRIVATE, {IP4(192, 168, 0, 0), IP4_OFFSET + 16}},
+    {PRIVATE, {{0xfc}, 7}},
+    {LOCAL, {IP4(169, 254, 0, 0), IP4_OFFSET + 16}},
+    {LOCAL, {{0xfe, 0x80}, 10}},
+    {LOCAL, {IP4(100, 64, 0, 0), IP4_OFFSET + 10}},
 };
 
 static void map_ip4(const void *ip4, struct ip *ret_ip)
@@ -111,20 +122,18 @@ static bool is_trusted_ip(const struct forwarded_trust *trust, const struct ip *
     return false;
 }
 
-static bool add_network(struct forwarded_trust *trust, struct span text)
+static bool add_network(struct forwarded_trust *trust, const struct forwarded_network *network)
 {
     if (trust->count == FORWARDED_NETWORKS)
         return false;
-    if (!parse_network(text, &trust->networks[trust->count]))
-        return false;
-    trust->count++;
+    trust->networks[trust->count++] = *network;
     return true;
 }
 
-static bool add_kind(struct forwarded_trust *trust, int kind)
+static bool add_kind(struct forwarded_trust *trust, enum kind kind)
 {
-    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
-        if ((int)prefixes[i].kind == kind && !add_network(trust, span_of(prefixes[i].text)))
+    for (size_t i = 0; i < ARRAY_LEN(inner); i++) {
+        if (inner[i].kind == kind && !add_network(trust, &inner[i].network))
             return false;
     }
     return true;
@@ -132,6 +141,8 @@ static bool add_kind(struct forwarded_trust *trust, int kind)
 
 bool forwarded_trust_add(struct forwarded_trust *trust, struct span word)
 {
+    struct forwarded_network network;
+
     if (span_is(word, "unix") || span_is(word, "unix:")) {
         trust->unix_peers = true;
         return true;
@@ -140,7 +151,7 @@ bool forwarded_trust_add(struct forwarded_trust *trust, struct span word)
         return add_kind(trust, LOOPBACK);
     if (span_is(word, "private"))
         return add_kind(trust, PRIVATE);
-    return add_network(trust, word);
+    return parse_network(word, &network) && add_network(trust, &network);
 }
 
 static bool read_address(const struct address *address, struct ip *ret_ip)
@@ -166,13 +177,12 @@ bool forwarded_is_trusted(const struct forwarded_trust *trust, const struct addr
 
 bool forwarded_is_public(const struct address *peer)
 {
-    struct forwarded_network network;
     struct ip ip;
 
     if (!read_address(peer, &ip))
         return false;
-    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
-        if (parse_network(span_of(prefixes[i].text), &network) && is_inside(&ip, &network))
+    for (size_t i = 0; i < ARRAY_LEN(inner); i++) {
+        if (is_inside(&ip, &inner[i].network))
             return false;
     }
     return true;

@@ -255,8 +255,9 @@ static int add_part(struct iovec *parts, int count, const char *data, size_t siz
     return count + 1;
 }
 
+/* Stops before a part of a file, which follows at once. */
 static int gather(const struct h1_writer *writer, const struct exchange *exchange,
-                  struct iovec *parts)
+                  struct iovec *parts, bool *ret_file_follows)
 {
     struct span lead = buf_span(&writer->lead);
     uint64_t left = writer->frame_left;
@@ -268,7 +269,8 @@ static int gather(const struct h1_writer *writer, const struct exchange *exchang
         const struct piece *piece = CONTAINER_OF(link, struct piece, link);
         uint64_t size = piece->size < left ? piece->size : left;
 
-        if (!left || piece->kind == PIECE_FILE || count == PARTS - 1)
+        *ret_file_follows = left && piece->kind == PIECE_FILE;
+        if (!left || *ret_file_follows || count == PARTS - 1)
             break;
         count = add_part(parts, count, piece->data, size);
         left -= size;
@@ -312,12 +314,14 @@ static ssize_t send_parts(struct h1_writer *writer, struct exchange *exchange,
                           struct stream *stream)
 {
     struct iovec parts[PARTS];
-    int count = gather(writer, exchange, parts);
+    bool file_follows = false;
+    int count = gather(writer, exchange, parts, &file_follows);
     ssize_t sent;
 
     if (!count)
         return 0;
-    sent = stream_write(stream, parts, count);
+    /* The head of a file leaves in one packet with its first bytes. */
+    sent = stream_write(stream, parts, count, file_follows);
     if (sent > 0)
         take_sent(writer, exchange, (uint64_t)sent);
     return sent;

@@ -33,7 +33,7 @@ static ssize_t write_some(struct tunnel_flow *flow, struct span bytes)
 {
     /* iovec has no const; a write only reads. */
     struct iovec part = {.iov_base = (char *)(uintptr_t)bytes.data, .iov_len = bytes.size};
-    ssize_t size = stream_write(flow->to, &part, 1);
+    ssize_t size = stream_write(flow->to, &part, 1, false);
 
     if (size == -EAGAIN)
         return 0;

@@ -92,6 +92,11 @@ fail:
     return NULL;
 }
 
+struct loop *post_loop(const struct post *post)
+{
+    return post->watch.loop;
+}
+
 void post_free(struct post *post)
 {
     if (!post)

@@ -18,6 +18,9 @@ struct post_item {
 /* Opens a box on a loop (its own thread calls); NULL when the system refuses. */
 struct post *post_new(struct loop *loop);
 
+/* The loop that it is on; any thread. */
+struct loop *post_loop(const struct post *post);
+
 /* Closes it (its loop's thread, not from within an item); items not yet run are run first. No one may
  * send any more. Takes NULL. */
 void post_free(struct post *post);

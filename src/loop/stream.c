@@ -26,7 +26,7 @@ static ssize_t socket_read(struct stream *stream, char *out, size_t room)
     return size == -1 ? -errno : size;
 }
 
-static ssize_t socket_write(struct stream *stream, const struct iovec *parts, int count)
+static ssize_t socket_write(struct stream *stream, const struct iovec *parts, int count, bool more)
 {
     struct msghdr message = {
         .msg_iov = (struct iovec *)parts,
@@ -35,7 +35,7 @@ static ssize_t socket_write(struct stream *stream, const struct iovec *parts, in
     ssize_t size;
 
     do
-        size = sendmsg(stream->fd, &message, MSG_NOSIGNAL);
+        size = sendmsg(stream->fd, &message, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
     while (size == -1 && errno == EINTR);
     return size == -1 ? -errno : size;
 }

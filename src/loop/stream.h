@@ -31,7 +31,7 @@ struct stream;
 struct stream_ops {
     /* Bytes moved, 0 at the peer's end of file (read only), or negative errno; -EAGAIN: wait. */
     ssize_t (*read)(struct stream *stream, char *out, size_t room);
-    ssize_t (*write)(struct stream *stream, const struct iovec *parts, int count);
+    ssize_t (*write)(struct stream *stream, const struct iovec *parts, int count, bool more);
     /* Sends file bytes, 0 when the file is shorter; -EOPNOTSUPP: the owner reads and writes itself. */
     ssize_t (*send_file)(struct stream *stream, int fd, off_t offset, size_t size);
     /* Ends our direction only. */
@@ -67,9 +67,11 @@ static inline ssize_t stream_read(struct stream *stream, char *out, size_t room)
     return stream->ops->read(stream, out, room);
 }
 
-static inline ssize_t stream_write(struct stream *stream, const struct iovec *parts, int count)
+/* more: the owner sends more at once, so that the bytes may wait for it to fill a packet. */
+static inline ssize_t stream_write(struct stream *stream, const struct iovec *parts, int count,
+                                   bool more)
 {
-    return stream->ops->write(stream, parts, count);
+    return stream->ops->write(stream, parts, count, more);
 }
 
 static inline ssize_t stream_send_file(struct stream *stream, int fd, off_t offset, size_t size)

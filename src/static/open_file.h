@@ -41,6 +41,9 @@ struct open_file {
     unsigned forms;                /* codings that it is there in as well, 1 << enum coding */
     uint64_t forms_looked_ms;      /* when that was seen, or 0 */
     struct open_file_sample samples[OPEN_FILE_SAMPLES]; /* of larger files, once loaded */
+    struct {
+        uint64_t batch_us, offset, size;
+    } warm; /* the part last seen in the system's memory, and in which batch of events */
 
     /* The open cache's own. */
     struct list link;        /* by time of use, newest first */

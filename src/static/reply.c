@@ -20,15 +20,10 @@ struct reply {
     unsigned count;
 };
 
-static void add(struct exchange *exchange, enum field_id id, struct span value)
-{
-    exchange_add_field(exchange, http_field_name(id), value);
-}
-
 static void add_missing(struct exchange *exchange, enum field_id id, struct span value)
 {
     if (!fields_find(&exchange->response.fields, id))
-        add(exchange, id, value);
+        exchange_add_own(exchange, id, value);
 }
 
 /* No date behind our own clock is sent (RFC 9110 8.8.2.1). */
@@ -45,7 +40,7 @@ static struct span modified_text(const struct reply *reply)
 static void add_vary(struct reply *reply)
 {
     if (reply->form->varies)
-        add(reply->exchange, FIELD_ID_VARY, http_field_name(FIELD_ID_ACCEPT_ENCODING));
+        exchange_add_own(reply->exchange, FIELD_ID_VARY, http_field_name(FIELD_ID_ACCEPT_ENCODING));
 }
 
 /* Behind the decisions: an answer without these bytes says nothing of them. */
@@ -55,7 +50,7 @@ static void add_content(struct reply *reply)
 
     add_missing(exchange, FIELD_ID_CONTENT_TYPE, reply->type);
     if (reply->form->coding != CODING_IDENTITY)
-        add(exchange, FIELD_ID_CONTENT_ENCODING, coding_name(reply->form->coding));
+        exchange_add_own(exchange, FIELD_ID_CONTENT_ENCODING, coding_name(reply->form->coding));
 }
 
 static void add_validators(struct reply *reply)
@@ -76,13 +71,15 @@ static struct validators validators_of(const struct reply *reply)
     const struct open_file *file = reply->file;
     const struct fields *fields = &reply->exchange->response.fields;
     struct span etag = fields_value(fields, FIELD_ID_ETAG);
+    struct span modified = fields_value(fields, FIELD_ID_LAST_MODIFIED);
     struct validators validators = {
         .etag = etag.data ? etag : span_make(file->etag, file->etag_size),
         .modified = file->identity.modified.tv_sec,
         .date_is_shared = file->date_is_shared,
     };
 
-    (void)clock_parse_http_date(fields_value(fields, FIELD_ID_LAST_MODIFIED), &validators.modified);
+    if (modified.data)
+        (void)clock_parse_http_date(modified, &validators.modified);
     return validators;
 }
 
@@ -139,7 +136,7 @@ static void send_part(struct reply *reply)
     struct exchange *exchange = reply->exchange;
 
     add_content(reply);
-    exchange_add_field(exchange, span_of("content-range"), content_range(reply, reply->parts));
+    exchange_add_own(exchange, FIELD_ID_CONTENT_RANGE, content_range(reply, reply->parts));
     exchange_head(exchange, 206, (int64_t)reply->parts[0].size);
     send_body(reply, NULL, (struct span){0});
 }
@@ -181,7 +178,8 @@ static void send_parts(struct reply *reply)
         return;
     }
     fields_remove(&exchange->response.fields, FIELD_ID_CONTENT_TYPE);
-    add(exchange, FIELD_ID_CONTENT_TYPE,
+    exchange_add_own(
+        exchange, FIELD_ID_CONTENT_TYPE,
         arena_printf(arena, "multipart/byteranges; boundary=leat-%016" PRIx64, boundary));
     exchange_head(exchange, 206, (int64_t)(length + trail.size));
     send_body(reply, leads, trail);
@@ -191,8 +189,8 @@ static void send_unsatisfied(struct reply *reply)
 {
     struct exchange *exchange = reply->exchange;
 
-    exchange_add_field(
-        exchange, span_of("content-range"),
+    exchange_add_own(
+        exchange, FIELD_ID_CONTENT_RANGE,
         arena_printf(&exchange->arena, "bytes */%" PRIu64, reply->file->identity.size));
     send_empty(reply, 416);
 }
@@ -213,10 +211,7 @@ static enum range_answer find_ranges(struct reply *reply, const struct validator
 
 static void send_asked(struct reply *reply, const struct validators *validators)
 {
-    static const struct span name = SPAN("accept-ranges");
-
-    if (!fields_find_name(&reply->exchange->response.fields, name))
-        exchange_add_field(reply->exchange, name, (struct span)SPAN("bytes"));
+    add_missing(reply->exchange, FIELD_ID_ACCEPT_RANGES, (struct span)SPAN("bytes"));
     switch (find_ranges(reply, validators)) {
     case RANGE_WHOLE:
         send_whole(reply, 200);
@@ -296,9 +291,9 @@ void reply_redirect(struct exchange *exchange)
     const struct request *request = &exchange->request;
     struct span path = one_slash(request->path);
 
-    add(exchange, FIELD_ID_LOCATION,
-        arena_printf(&exchange->arena, "%.*s/%s%.*s", SPAN_ARG(path), request->has_query ? "?" : "",
-                     SPAN_ARG(request->query)));
+    exchange_add_own(exchange, FIELD_ID_LOCATION,
+                     arena_printf(&exchange->arena, "%.*s/%s%.*s", SPAN_ARG(path),
+                                  request->has_query ? "?" : "", SPAN_ARG(request->query)));
     exchange_head(exchange, 301, 0);
     exchange_end(exchange, false);
 }

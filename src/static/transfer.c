@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "static/transfer.h"
 
+#include "loop/loop.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/uio.h>
@@ -103,13 +105,26 @@ static bool is_in_memory(int fd, uint64_t offset, uint64_t size)
     return is_byte_in_memory(fd, offset) && (size == 1 || is_byte_in_memory(fd, offset + size - 1));
 }
 
+/* What one request of a batch has found there need not be looked for by the next. */
+static bool is_warm(struct open_file *file, uint64_t batch_us, uint64_t offset, uint64_t size)
+{
+    if (file->warm.batch_us == batch_us && file->warm.offset == offset && file->warm.size == size)
+        return true;
+    if (!is_in_memory(file->fd, offset, size))
+        return false;
+    file->warm.batch_us = batch_us;
+    file->warm.offset = offset;
+    file->warm.size = size;
+    return true;
+}
+
 static bool must_wait(const struct transfer *transfer, uint64_t offset, uint64_t size)
 {
-    const struct open_file *file = transfer->plan.file;
+    struct open_file *file = transfer->plan.file;
 
     if (file->content || transfer->in_memory || !transfer->offload)
         return false;
-    return !is_in_memory(file->fd, offset, size);
+    return !is_warm(file, loop_now_us(post_loop(transfer->post)), offset, size);
 }
 
 /* ---- Sending ---- */

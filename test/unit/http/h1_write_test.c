@@ -18,12 +18,17 @@ struct sink {
     struct buf taken;
     size_t room;
     bool no_files;
+    bool corked; /* more was promised */
+    unsigned corks;
 };
 
-static ssize_t sink_write(struct stream *stream, const struct iovec *parts, int count)
+static ssize_t sink_write(struct stream *stream, const struct iovec *parts, int count, bool more)
 {
     struct sink *sink = CONTAINER_OF(stream, struct sink, stream);
     size_t left = sink->room, moved = 0;
+
+    sink->corked = more;
+    sink->corks += more;
 
     for (int i = 0; i < count && left; i++) {
         size_t part = parts[i].iov_len < left ? parts[i].iov_len : left;
@@ -44,6 +49,7 @@ static ssize_t sink_send_file(struct stream *stream, int fd, off_t offset, size_
 
     if (sink->no_files)
         return -EOPNOTSUPP;
+    sink->corked = false;
     moved = pread(fd, out, part, offset);
     if (moved > 0)
         buf_grow(&sink->taken, (size_t)moved);
@@ -260,6 +266,8 @@ static void send_file_of(size_t size, bool no_files)
     while (h1_writer_send(&writer, exchange, &sink.stream) > 0)
         continue;
     assert_true(h1_writer_is_finished(&writer, exchange));
+    assert_false(sink.corked);
+    assert_true(sink.corks >= 1);
     sent = buf_span(&sink.taken);
     assert_true(sent.size > size);
     assert_memory_equal(sent.data + sent.size - size - 1, bytes, size);

@@ -153,7 +153,7 @@ static void a_stream_that_wants_to_write_is_told_while_there_is_room(void **stat
     open_pair(&client);
     stream_want(&client.stream, STREAM_WRITE);
     assert_int_equal(step(&client), STREAM_WRITE);
-    while ((sent = stream_write(&client.stream, &part, 1)) > 0)
+    while ((sent = stream_write(&client.stream, &part, 1, false)) > 0)
         total += sent;
     assert_int_equal(sent, -EAGAIN);
     assert_int_equal(step(&client), 0);
@@ -171,7 +171,7 @@ static void parts_are_written_as_one_run_of_bytes(void **state)
     (void)state;
 
     open_tcp(&client);
-    assert_int_equal(stream_write(&client.stream, parts, 3), 7);
+    assert_int_equal(stream_write(&client.stream, parts, 3, false), 7);
     assert_int_equal(recv(client.peer, text, 7, MSG_WAITALL), 7);
     assert_memory_equal(text, "one two", 7);
     finish(&client);
@@ -186,7 +186,7 @@ static void more_parts_than_the_system_takes_are_written_in_part(void **state)
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         parts[i] = (struct iovec){"x", 1};
     open_pair(&client);
-    assert_int_equal(stream_write(&client.stream, parts, ARRAY_LEN(parts)), PARTS_MAX);
+    assert_int_equal(stream_write(&client.stream, parts, ARRAY_LEN(parts), false), PARTS_MAX);
     finish(&client);
 }
 
@@ -205,7 +205,7 @@ static void a_half_closed_peer_still_gets_its_answer_and_does_not_hang_up(void *
     stream_want(&client.stream, 0);
     assert_int_equal(step(&client), 0);
     assert_int_equal(loop_step(client.loop, 5), 0);
-    assert_int_equal(stream_write(&client.stream, &part, 1), 6);
+    assert_int_equal(stream_write(&client.stream, &part, 1, false), 6);
     assert_int_equal(recv(client.peer, text, 6, MSG_WAITALL), 6);
     finish(&client);
 }
@@ -306,7 +306,7 @@ static void writing_to_a_peer_that_is_gone_is_an_error_and_no_signal(void **stat
 
     open_pair(&client);
     fd_close(&client.peer);
-    assert_int_equal(stream_write(&client.stream, &part, 1), -EPIPE);
+    assert_int_equal(stream_write(&client.stream, &part, 1, false), -EPIPE);
     finish(&client);
 }
 
