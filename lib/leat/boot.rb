@@ -59,6 +59,11 @@ module Leat
       exit(status)
     end
 
+    # `ps` shows whose process this is, of which release, and what it does.
+    def title(role, hello, state)
+      Process.setproctitle("leat: #{role} #{hello["pool"]}@#{hello["generation"]} (#{File.basename(hello["app"])}) #{state}")
+    end
+
     def serve(hello, fds, index, loader)
       guard(hello, fds, index) { throw(:served, Worker.new(hello, fds, index, loader).run) }
     end
@@ -84,7 +89,7 @@ module Leat
     def solo(hello, fds, control, loader)
       Native.close(control)
       Log.name("worker", hello["pool"])
-      Process.setproctitle("leat: worker #{hello["pool"]}@#{hello["generation"]}")
+      title("worker", hello, "starting")
       trap("INT") {}
       Worker.wait_until { Process.ppid == hello["master"].to_i }
       Worker.bind_to_master(hello, fds)

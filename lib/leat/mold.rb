@@ -19,11 +19,12 @@ module Leat
 
     def run
       Log.name("mold", @hello["pool"])
-      Process.setproctitle("leat: mold #{@hello["pool"]}@#{@hello["generation"]}")
+      Boot.title("mold", @hello, "loading")
       set_traps
       Worker.bind_to_master(@hello, @fds)
       load if @preload
       begin_anew if @loader && !@preload
+      Boot.title("mold", @hello, "ready")
       Control.send(@fds[:report], "loaded", loaded)
       obey
     end

@@ -20,7 +20,7 @@ module Leat
     # Serves until retirement. The caller then leaves by exit, so that at_exit handlers run.
     def run
       Log.name("worker", @hello["pool"])
-      Process.setproctitle("leat: worker #{@hello["pool"]}@#{@hello["generation"]}")
+      Boot.title("worker", @hello, "starting")
       Worker.wait_until { Process.ppid == @hello["master"].to_i }
       Worker.bind_to_master(@hello, @fds)
       open_board
@@ -81,11 +81,15 @@ module Leat
       count.times { |index| start_thread(index) }
       @board.measure
       @board.ready
+      Boot.title("worker", @hello, "serving")
       Control.send(@fds[:report], "ready", "index" => @index, "pid" => Process.pid)
       while count.positive?
         index = @ended.pop
         # A thread that the application killed is replaced; the others end when the worker retires.
-        @board.retiring? ? count -= 1 : start_thread(index)
+        next start_thread(index) unless @board.retiring?
+
+        count -= 1
+        Boot.title("worker", @hello, "retiring")
       end
       Streams.finish
     end

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 /* Bytes of the UTF-8 sequence at the start, 0 when there is none (RFC 3629 4). */
 static size_t utf8_length(struct span text)
@@ -22,10 +23,39 @@ static size_t utf8_length(struct span text)
     return size;
 }
 
+/* Characters that a terminal obeys (DEL, C1), and those that a reader of YAML refuses. */
+static int add_unusual(struct buf *out, struct span text, size_t size)
+{
+    const unsigned char *bytes = (const unsigned char *)text.data;
+
+    if (size == 1)
+        return buf_append(out, span_of("\\u007f"));
+    if (size == 2)
+        return buf_printf(out, "\\u00%02x", bytes[1]);
+    return buf_printf(out, "\\u%04x",
+                      (bytes[0] & 0xfu) << 12 | (bytes[1] & 0x3fu) << 6 | (bytes[2] & 0x3fu));
+}
+
+static bool is_unusual(struct span text, size_t size)
+{
+    static const char *const marks[] = {"\xef\xbb\xbf", "\xef\xbf\xbe", "\xef\xbf\xbf"};
+
+    if (size == 1)
+        return text.data[0] == 0x7f;
+    if (size == 2)
+        return text.data[0] == '\xc2' && (unsigned char)text.data[1] < 0xa0;
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++)
+        if (size == 3 && memcmp(text.data, marks[i], 3) == 0)
+            return true;
+    return false;
+}
+
 static int add_escaped(struct buf *out, struct span text)
 {
     size_t size = utf8_length(text);
 
+    if (is_unusual(text, size))
+        return add_unusual(out, text, size);
     if (size == 0)
         return buf_append(out, span_of("\xef\xbf\xbd"));
     if (size == 1 && (unsigned char)text.data[0] < 0x20)
@@ -111,6 +141,32 @@ static int add_pool_head(struct buf *out, const struct snapshot_pool *pool)
     return result;
 }
 
+static int add_front(struct buf *out, const struct snapshot_helper *front)
+{
+    return buf_printf(out, "{\"pid\":%d,\"state\":\"%s\"}", front->pid, front->state);
+}
+
+static int add_mold(struct buf *out, const struct snapshot_helper *mold)
+{
+    int result = buf_printf(out, "{\"pid\":%d,\"state\":\"%s\",\"generation\":%u,", mold->pid,
+                            mold->state, mold->generation);
+
+    result |= add_text_key(out, "release", mold->release);
+    return result | buf_append_byte(out, '}');
+}
+
+static int add_helpers(struct buf *out, const struct snapshot_helper *helpers, uint32_t size,
+                       int (*add)(struct buf *out, const struct snapshot_helper *helper))
+{
+    int result = buf_append_byte(out, '[');
+
+    for (uint32_t i = 0; i < size && result == 0; i++) {
+        result |= i ? buf_append_byte(out, ',') : 0;
+        result |= add(out, &helpers[i]);
+    }
+    return result | buf_append_byte(out, ']');
+}
+
 static int add_pool(struct buf *out, const struct snapshot_pool *pool)
 {
     int result = add_pool_head(out, pool);
@@ -123,8 +179,10 @@ static int add_pool(struct buf *out, const struct snapshot_pool *pool)
                    pool->min, pool->max, pool->queue.length, pool->queue.oldest_ms,
                    pool->queue.limit, pool->queue.shed, pool->queue.expired, pool->queue.abandoned);
     result |= buf_printf(
-        out, "\"slots\":{\"busy\":%u,\"total\":%u},\"streams\":%" PRIu64 ",\"workers\":[",
-        pool->busy, pool->total, pool->streams);
+        out, "\"slots\":{\"busy\":%u,\"total\":%u},\"streams\":%" PRIu64 ",\"molds\":", pool->busy,
+        pool->total, pool->streams);
+    result |= add_helpers(out, pool->molds, pool->mold_size, add_mold);
+    result |= buf_append(out, span_of(",\"workers\":["));
     for (uint32_t i = 0; i < pool->worker_size && result == 0; i++) {
         result |= i ? buf_append_byte(out, ',') : 0;
         result |= add_worker(out, &pool->workers[i]);
@@ -157,8 +215,10 @@ int snapshot_json(const struct snapshot *snapshot, struct buf *out)
     result |= add_text_key(out, "environment", snapshot->environment);
     result |= buf_printf(out, ",\"generation\":%u,", snapshot->generation);
     result |= add_listeners(out, snapshot);
+    result |= buf_append(out, span_of("\"fronts\":"));
+    result |= add_helpers(out, snapshot->fronts, snapshot->front_size, add_front);
     result |= buf_printf(out,
-                         "\"connections\":{\"open\":%" PRIu64 ",\"idle\":%" PRIu64
+                         ",\"connections\":{\"open\":%" PRIu64 ",\"idle\":%" PRIu64
                          ",\"accepted\":%" PRIu64 "},",
                          snapshot->open, snapshot->idle, snapshot->accepted);
     result |=
@@ -188,6 +248,20 @@ static int add_age(struct buf *out, double seconds)
     return buf_printf(out, "%.1fs", seconds);
 }
 
+/* What clients sent, without the bytes that a terminal would obey. */
+static int add_plain(struct buf *out, struct span text)
+{
+    int result = 0;
+
+    while (text.size && result == 0) {
+        size_t size = utf8_length(text);
+        bool shown = size > 0 && !is_unusual(text, size) && (size > 1 || text.data[0] >= ' ');
+        result = shown ? buf_append(out, span_first(text, size)) : buf_append_byte(out, '?');
+        text = span_skip(text, size ? size : 1);
+    }
+    return result;
+}
+
 static int add_worker_text(struct buf *out, const struct snapshot_worker *worker)
 {
     int result = buf_printf(out, "    %-8d %-9s gen %-3u requests %-8" PRIu64 " threads %u/%u  ",
@@ -200,8 +274,11 @@ static int add_worker_text(struct buf *out, const struct snapshot_worker *worker
     result |= buf_append_byte(out, '\n');
     for (uint32_t i = 0; i < worker->current_size && result == 0; i++) {
         const struct snapshot_request *request = &worker->current[i];
-        result |= buf_printf(out, "             %.*s %.*s  %" PRIu64 " ms\n",
-                             SPAN_ARG(request->method), SPAN_ARG(request->path), request->age_ms);
+        result |= buf_append(out, span_of("             "));
+        result |= add_plain(out, request->method);
+        result |= buf_append_byte(out, ' ');
+        result |= add_plain(out, request->path);
+        result |= buf_printf(out, "  %" PRIu64 " ms\n", request->age_ms);
     }
     return result;
 }

@@ -35,6 +35,14 @@ struct snapshot_worker {
     uint32_t current_size;
 };
 
+/* A process that serves no requests itself: a front, or a mold of a pool. */
+struct snapshot_helper {
+    int pid;
+    const char *state;
+    uint32_t generation; /* of a mold */
+    const char *release; /* of a mold, or NULL */
+};
+
 /* How many workers ended for a reason. */
 struct snapshot_exits {
     const char *reason;
@@ -54,6 +62,8 @@ struct snapshot_pool {
     } queue;
     uint32_t busy, total; /* slots */
     uint64_t streams;
+    const struct snapshot_helper *molds;
+    uint32_t mold_size;
     struct snapshot_worker *workers;
     uint32_t worker_size;
     const struct snapshot_exits *exits;
@@ -68,6 +78,8 @@ struct snapshot {
     uint32_t generation;
     const struct snapshot_listener *listeners;
     uint32_t listener_size;
+    const struct snapshot_helper *fronts;
+    uint32_t front_size;
     uint64_t open, idle, accepted; /* connections */
     uint64_t requests, statuses[6], aborted;
     const struct snapshot_pool *pools;

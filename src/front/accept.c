@@ -106,7 +106,7 @@ static bool open_conn(struct carrier *carrier, const struct h1_options *options,
 
     carrier->conn = h1_conn_open(options, loop->loop, fd, peer, local, on_close, carrier);
     /* One that was waiting in the backlog is owed an answer. */
-    if (carrier->conn && loop->draining)
+    if (carrier->conn && (loop->draining || loop->leaving))
         h1_conn_drain(carrier->conn, true);
     return carrier->conn;
 }

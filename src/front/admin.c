@@ -60,7 +60,7 @@ static bool is_ready(const struct front_loop *loop)
 {
     uint32_t size = loop->front->options->pool_size;
 
-    if (loop->draining)
+    if (loop->draining || loop->leaving)
         return false;
     for (uint32_t pool = 0; pool < size; pool++)
         if (can_serve(loop, pool))

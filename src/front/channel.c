@@ -176,6 +176,9 @@ static void take_message(struct front *front, const struct front_message *messag
     case FRONT_DRAIN:
         drain_start(front, message->number);
         break;
+    case FRONT_LEAVE:
+        drain_announce(front);
+        break;
     case FRONT_WORKER_DEAD:
         on_worker_dead(front, message->pool, message->worker);
         break;

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "base/log.h"
+#include "base/title.h"
 #include "front/accept.h"
 
 #include <stdlib.h>
@@ -116,8 +117,27 @@ static void drain_loop(struct post_item *item)
     drain_check(loop);
 }
 
+static void announce_loop(struct post_item *item)
+{
+    struct order *order = CONTAINER_OF(item, struct order, item);
+    struct front_loop *loop = order->loop;
+
+    free(order);
+    loop->leaving = true;
+    accept_each(loop, answer_once);
+}
+
+void drain_announce(struct front *front)
+{
+    title_set("leat: front leaving");
+    for (uint32_t i = 0; i < front->options->loops; i++)
+        if (!front->loops[i]->done)
+            send_order(front->loops[i], announce_loop, 0);
+}
+
 void drain_start(struct front *front, uint64_t cut_after_ms)
 {
+    title_set("leat: front draining");
     for (uint32_t i = 0; i < front->options->loops; i++)
         if (!front->loops[i]->done)
             send_order(front->loops[i], drain_loop, cut_after_ms);

@@ -8,7 +8,11 @@
 
 #include "front/process.h"
 
-/* Begins it on all loops; on loop 0. */
+/* A stop comes soon: whoever asks is answered, told not to stay, and the front is not ready any more; on
+ * loop 0. */
+void drain_announce(struct front *front);
+
+/* Begins the end on all loops; on loop 0. */
 void drain_start(struct front *front, uint64_t cut_after_ms);
 
 /* Called whenever a connection of the loop has closed. */

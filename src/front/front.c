@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/title.h"
 #include "config/origin.h"
 #include "front/accept.h"
 #include "front/admin.h"
@@ -319,6 +320,7 @@ static void run_loops(struct front *front)
             _exit(START_FAILED);
         }
     }
+    title_set("leat: front accepting");
     front_tell(front, &accepting);
     run_loop(front->loops[0]);
     for (uint32_t i = 1; i < count; i++)

@@ -75,6 +75,7 @@ struct front_loop {
     int reserve_fd;            /* given up for a moment to refuse somebody when none is left */
     struct access_log_buffer lines;
     struct timer drain_timer, drain_cut_timer;
+    bool leaving; /* a stop comes soon: it accepts, is not ready, and keeps no connection alive */
     bool draining;
     bool done;
 };

@@ -107,7 +107,8 @@ static void answer_pulse(struct exchange *exchange, uint32_t pool)
 {
     static const struct span body = SPAN("OK");
 
-    if (!serve_is_pool_ready(loop_of(exchange)->front, pool)) {
+    /* Whoever asks for it chooses between servers, and this one leaves. */
+    if (loop_of(exchange)->leaving || !serve_is_pool_ready(loop_of(exchange)->front, pool)) {
         exchange_refuse(exchange, REFUSAL_NO_WORKER);
         return;
     }

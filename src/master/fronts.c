@@ -4,10 +4,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/title.h"
 #include "board/audit.h"
 #include "master/inbox.h"
 #include "master/phase.h"
-#include "master/title.h"
 #include "pool/spawn.h"
 
 #include <errno.h>
@@ -287,7 +287,7 @@ _Noreturn static void run_front(struct master *master, pid_t parent,
     int result;
 
     log_name("front");
-    title_set("leat: front");
+    title_set("leat: front starting");
     result = spawn_settle(parent, fds, size, NULL, &master->account, &step);
     if (result != 0) {
         log_error("front %s: %s; it ends", step, strerror(-result));
@@ -341,6 +341,8 @@ static void tell_state(struct master *master, struct master_front *front)
         inbox_pool_state(&master->pools[i], &message);
         fronts_tell(front, &message, NULL, 0);
     }
+    if (master->phase == MASTER_DELAY)
+        fronts_tell(front, &(struct front_message){.kind = FRONT_LEAVE}, NULL, 0);
 }
 
 int fronts_start(struct master *master, struct faults *faults)

@@ -3,8 +3,9 @@
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/num.h"
+#include "config/origin.h"
 #include "master/files.h"
+#include "master/passed.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -14,62 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ADMIN_BACKLOG = 128, FIRST_PASSED = 3 };
-
-static uint64_t get_number(const struct environment *environment, const char *name)
-{
-    uint64_t value = 0;
-
-    (void)num_decimal(span_of(environment_get(environment, name)), &value);
-    return value;
-}
-
-/* The address of a descriptor's socket; false when it is no socket of a kind that we know. */
-static bool read_address(int fd, struct address *ret_address)
-{
-    struct address address = {.size = sizeof address.socket};
-
-    if (getsockname(fd, &address.socket.any, &address.size) == -1)
-        return false;
-    if (address.socket.any.sa_family == AF_UNIX)
-        (void)strncpy(address.path, address.socket.local.sun_path, sizeof address.path - 1);
-    *ret_address = address;
-    return true;
-}
-
-/* Whether the socket, of [::] and not of IPv6 alone, takes the connections of 0.0.0.0 as well. */
-static bool covers(int fd, const struct address *there, const struct address *wanted)
-{
-    int only = 1;
-    socklen_t size = sizeof only;
-
-    if (there->socket.any.sa_family != AF_INET6 || wanted->socket.any.sa_family != AF_INET ||
-        wanted->socket.ip4.sin_addr.s_addr != htonl(INADDR_ANY) ||
-        !IN6_IS_ADDR_UNSPECIFIED(&there->socket.ip6.sin6_addr) ||
-        address_port(there) != address_port(wanted))
-        return false;
-    return getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &size) == 0 && only == 0;
-}
-
-/* The passed socket of this address, or -1 (sd_listen_fds: LISTEN_PID names us, sockets from 3 up);
- * *ret_covered: one of another address serves this one, too. */
-static int find_passed(const struct master *master, const struct address *address,
-                       bool *ret_covered)
-{
-    uint64_t count = get_number(&master->environment, "LISTEN_FDS");
-
-    if (get_number(&master->environment, "LISTEN_PID") != (uint64_t)getpid() || count > 1024)
-        return -1;
-    for (int fd = FIRST_PASSED; fd < FIRST_PASSED + (int)count; fd++) {
-        struct address there;
-        if (!read_address(fd, &there))
-            continue;
-        if (address_equal(&there, address))
-            return fd;
-        *ret_covered |= covers(fd, &there, address);
-    }
-    return -1;
-}
+enum { ADMIN_BACKLOG = 128 };
 
 static long find_owner(const char *user)
 {
@@ -125,7 +71,7 @@ static int open_one(struct master *master, const struct config_listener *config,
         faults_add(faults, NULL, 0, 0, "listen", "%s is no address", config->address);
         return -1;
     }
-    listener.fd = find_passed(master, &listener.address, &covered);
+    listener.fd = passed_find(&master->environment, &listener.address, &covered);
     if (listener.fd < 0 && covered)
         return 0;
     listener.inherited = listener.fd >= 0;
@@ -153,14 +99,81 @@ static int add(struct master *master, const struct config_listener *config, stru
     return result < 0 ? -1 : 0;
 }
 
+static bool is_open(const struct master *master, int fd)
+{
+    for (uint32_t i = 0; i < master->listener_size; i++)
+        if (master->listeners[i].fd == fd)
+            return true;
+    return false;
+}
+
+/* A passed socket whose address the configuration does not name. */
+static void add_passed(struct master *master, const struct passed *passed)
+{
+    char text[CONTROL_PATH + 64];
+    struct master_listener *listener = &master->listeners[master->listener_size];
+    bool is_admin = strcmp(passed->name, PASSED_ADMIN) == 0;
+
+    if (is_admin && master->admin_listener >= 0) {
+        log_warn(
+            "the socket %s was passed for the admin address, which the configuration names; it "
+            "is left alone",
+            passed->name);
+        return;
+    }
+    (void)address_format(&passed->address, text, sizeof text);
+    listener->own = must_alloc(1, sizeof *listener->own);
+    listener->own->address = listener->own->shown = must_copy(text);
+    listener->config = listener->own;
+    listener->address = passed->address;
+    listener->fd = passed->fd;
+    listener->inherited = true;
+    (void)listen_adopt(passed->fd);
+    if (is_admin) {
+        master->admin_listener = (int)master->listener_size;
+        master->admin_config = *listener->own;
+    }
+    log_info("listening on %s, passed as %s", text, passed->name);
+    master->listener_size++;
+}
+
+static void add_all_passed(struct master *master)
+{
+    struct passed passed;
+
+    for (unsigned i = 0; passed_get(&master->environment, i, &passed); i++) {
+        if (is_open(master, passed.fd))
+            continue;
+        if (passed.listens)
+            add_passed(master, &passed);
+        else
+            log_warn("descriptor %d, passed as %s, is no listening socket; it is left alone",
+                     passed.fd, passed.name);
+    }
+}
+
+/* Who passes sockets and names no address has said where to listen. */
+static bool are_defaults_wanted(const struct master *master)
+{
+    struct passed passed;
+
+    if (origin_find(master->config, "listen"))
+        return true;
+    for (unsigned i = 0; passed_get(&master->environment, i, &passed); i++)
+        if (passed.listens && strcmp(passed.name, PASSED_ADMIN) != 0)
+            return false;
+    return true;
+}
+
 int listeners_open(struct master *master, struct faults *faults)
 {
     const struct config *config = master->config;
     int result = 0;
 
-    master->listeners = must_alloc(config->listener_size + 1, sizeof *master->listeners);
+    master->listeners = must_alloc(config->listener_size + 1 + passed_count(&master->environment),
+                                   sizeof *master->listeners);
     master->admin_listener = -1;
-    for (uint32_t i = 0; i < config->listener_size; i++)
+    for (uint32_t i = 0; i < config->listener_size && are_defaults_wanted(master); i++)
         result |= add(master, &config->listeners[i], faults);
     if (config->admin) {
         master->admin_config = (struct config_listener){.address = config->admin,
@@ -170,6 +183,7 @@ int listeners_open(struct master *master, struct faults *faults)
         master->admin_listener = (int)master->listener_size;
         result |= add(master, &master->admin_config, faults);
     }
+    add_all_passed(master);
     if (result == 0 && master->listener_size == 0) {
         faults_add(faults, NULL, 0, 0, "listen", "no address of the default can be listened on");
         result = -1;
@@ -204,8 +218,12 @@ void listeners_release(struct master *master)
 void listeners_close(struct master *master)
 {
     for (uint32_t i = 0; i < master->listener_size; i++) {
-        remove_file(&master->listeners[i]);
-        fd_close(&master->listeners[i].fd);
+        struct master_listener *listener = &master->listeners[i];
+        remove_file(listener);
+        fd_close(&listener->fd);
+        if (listener->own)
+            free((char *)listener->own->address);
+        free(listener->own);
     }
     free(master->listeners);
     master->listeners = NULL;

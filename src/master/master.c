@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/num.h"
+#include "base/title.h"
 #include "config/origin.h"
 #include "master/commands.h"
 #include "master/daemon.h"
@@ -19,7 +20,6 @@
 #include "master/place.h"
 #include "master/signals.h"
 #include "master/spool.h"
-#include "master/title.h"
 #include "pool/account.h"
 
 #include <errno.h>
@@ -351,7 +351,7 @@ static void run(struct master *master)
 
     if (open_all(master, &faults) == 0) {
         marker_start(master);
-        notify_start_watchdog(master);
+        notify_start(master);
         loop_run(master->loop);
     } else {
         master->exit_status = 1;
@@ -381,7 +381,7 @@ int master_run(const struct master_options *options)
         master->outcome_pipe = result;
     }
     title_init(options->argv, options->environ_list);
-    title_set("leat: master");
+    title_set("leat: master starting");
     run(master);
     status = master->exit_status;
     if (status == 0 && master->cut)

@@ -59,6 +59,7 @@ static void retire(struct master *master)
     if (master->phase >= MASTER_RETIRING)
         return;
     master->phase = MASTER_RETIRING;
+    notify_settle(master);
     for (uint32_t i = 0; i < master->pool_size; i++)
         pool_stop(master->pools[i].pool, grace_ms);
     wait_at_most(master, grace_ms + KILLED_MS);
@@ -84,9 +85,9 @@ static uint64_t count_requests(const struct master *master)
 
 static void kill_all(struct master *master)
 {
-    notify_stopping(master);
     master->at_once = true;
     master->phase = MASTER_RETIRING;
+    notify_stopping(master, KILLED_MS);
     fronts_kill(master);
     for (uint32_t i = 0; i < master->pool_size; i++)
         if (master->pools[i].pool)
@@ -101,6 +102,7 @@ static void drain(struct master *master)
     struct front_message message = {.kind = FRONT_DRAIN, .number = timeouts->drain_ms};
 
     master->phase = MASTER_DRAINING;
+    notify_settle(master);
     timer_stop(&master->front_timer);
     listeners_release(master);
     fronts_tell_all(master, &message, NULL, 0);
@@ -108,6 +110,15 @@ static void drain(struct master *master)
         retire(master);
     else
         wait_at_most(master, timeouts->drain_ms + timeouts->stream_drain_ms + FRONT_MARGIN_MS);
+}
+
+/* A balancer needs a moment to see that we are not ready; until then it sends requests. */
+static void delay(struct master *master)
+{
+    struct front_message message = {.kind = FRONT_LEAVE};
+
+    fronts_tell_all(master, &message, NULL, 0);
+    wait_at_most(master, master->config->timeouts.drain_delay_ms);
 }
 
 static void on_stop_due(struct timer *timer)
@@ -134,6 +145,15 @@ static void on_stop_due(struct timer *timer)
     }
 }
 
+/* What a graceful stop takes when every step of it uses its time up. */
+static uint64_t longest_stop_ms(const struct master *master)
+{
+    const struct config_timeouts *timeouts = &master->config->timeouts;
+
+    return timeouts->drain_delay_ms + timeouts->drain_ms + timeouts->stream_drain_ms +
+           FRONT_MARGIN_MS + RETIRE_GRACE_MS + 2 * KILLED_MS;
+}
+
 void phase_stop(struct master *master)
 {
     if (master->phase >= MASTER_DELAY) {
@@ -148,11 +168,11 @@ void phase_stop(struct master *master)
     log_info("stop: requests under way are finished first (at most %.1f s)",
              (double)master->config->timeouts.drain_ms / 1000);
     master->phase = MASTER_DELAY;
-    notify_stopping(master);
+    notify_stopping(master, longest_stop_ms(master));
     for (uint32_t i = 0; i < master->pool_size; i++)
         pool_drain(master->pools[i].pool);
     if (master->config->timeouts.drain_delay_ms)
-        wait_at_most(master, master->config->timeouts.drain_delay_ms);
+        delay(master);
     else
         drain(master);
 }
@@ -193,6 +213,7 @@ void phase_fail_start(struct master *master, const char *reason)
     if (master->config->log && *master->config->log == '/')
         log_error("start failed: %s", reason);
     daemon_tell(&master->outcome_pipe, false, buf_span(&text));
+    notify_failed(master, reason);
     buf_done(&text);
     kill_all(master);
 }

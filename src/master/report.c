@@ -108,6 +108,31 @@ static void fill_workers(const struct pool *pool, struct arena *arena, struct sn
     }
 }
 
+static const char *mold_word(const struct pool *pool, const struct mold *mold)
+{
+    if (mold->state == MOLD_LOADING)
+        return "loading";
+    return mold->state == MOLD_LEAVING || (mold != pool->current && mold != pool->next) ? "leaving"
+                                                                                        : "ready";
+}
+
+static void fill_molds(const struct pool *pool, struct arena *arena, struct snapshot_pool *out)
+{
+    struct snapshot_helper *molds;
+    size_t size = 0;
+
+    list_for_each (link, &pool->molds)
+        size++;
+    molds = take(arena, (size + 1) * sizeof *molds);
+    list_for_each (link, &pool->molds) {
+        const struct mold *mold = CONTAINER_OF(link, struct mold, link);
+        if (mold->pid > 0)
+            molds[out->mold_size++] = (struct snapshot_helper){
+                (int)mold->pid, mold_word(pool, mold), mold->generation, mold->release};
+    }
+    out->molds = molds;
+}
+
 static void fill_queue(const struct master *master, uint32_t number, struct snapshot_pool *out)
 {
     const struct pool *pool = master->pools[number].pool;
@@ -144,6 +169,7 @@ static void fill_pool(const struct master *master, uint32_t number, struct arena
     };
     if (mold && mold->ruby.path)
         out->ruby = arena_printf(arena, "%s %s", mold->ruby.path, mold->ruby.version).data;
+    fill_molds(pool, arena, out);
     fill_workers(pool, arena, out);
     fill_queue(master, number, out);
 }
@@ -161,6 +187,23 @@ static void fill_counters(const struct master *master, struct snapshot *out)
     for (unsigned i = 0; i < ARRAY_LEN(out->statuses); i++)
         out->statuses[i] = atomic_load_explicit(&counters->statuses[i], memory_order_relaxed);
     out->aborted = atomic_load_explicit(&counters->aborted, memory_order_relaxed);
+}
+
+static const struct snapshot_helper *fill_fronts(const struct master *master, struct arena *arena,
+                                                 uint32_t *ret_size)
+{
+    struct snapshot_helper *fronts = take(arena, BOARD_FRONTS * sizeof *fronts);
+
+    for (uint32_t i = 0; i < BOARD_FRONTS; i++) {
+        const struct master_front *front = &master->fronts[i];
+        if (front->pid)
+            fronts[(*ret_size)++] =
+                (struct snapshot_helper){.pid = (int)front->pid,
+                                         .state = master->phase >= MASTER_DRAINING ? "draining"
+                                                  : front->accepting               ? "accepting"
+                                                                                   : "starting"};
+    }
+    return fronts;
 }
 
 /* Where clients are served, which the admin address does not. */
@@ -207,6 +250,7 @@ int report_write(const struct master *master, bool json, struct buf *out)
     int result;
 
     snapshot.listeners = fill_listeners(master, &arena, &snapshot.listener_size);
+    snapshot.fronts = fill_fronts(master, &arena, &snapshot.front_size);
     fill_counters(master, &snapshot);
     for (uint32_t i = 0; i < master->pool_size; i++) {
         fill_pool(master, i, &arena, &pools[i]);

@@ -32,11 +32,14 @@ enum master_phase {
     MASTER_ENDED
 };
 
+enum { NOTIFY_STATUS_BYTES = 512 };
+
 struct master_listener {
     int fd;
     struct address address;
     const struct config_listener *config;
-    bool inherited; /* passed by systemd: its file is not ours to remove */
+    struct config_listener *own; /* owned: of a passed socket that the configuration does not name */
+    bool inherited;              /* passed by systemd: its file is not ours to remove */
     dev_t device;   /* of a Unix socket's file */
     ino_t inode;
 };
@@ -134,7 +137,9 @@ struct master {
     struct address notify_address;
     struct timer notify_timer; /* its watchdog's next sign of life */
     uint64_t notify_period_ms; /* 0 = it wants none */
-    bool notified_restart;     /* it was told that a restart is under way */
+    int notify_changes;        /* reloads and the like that are under way */
+    bool notified_change;      /* it was told that something is being exchanged */
+    char notified_status[NOTIFY_STATUS_BYTES];
     bool notified_stop;
 
     struct timer tick; /* restart.txt, idle pages */

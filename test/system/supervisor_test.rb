@@ -243,37 +243,6 @@ class SupervisorTest < ServerCase
     eventually(35) { (get(server, "/").code == "200") && pool(server)["state"] == "up" }
   end
 
-  # --- the service manager
-
-  def test_a_service_manager_hears_what_happens
-    path = File.join(@dir, "notify")
-    manager = Socket.new(:UNIX, :DGRAM)
-    manager.bind(Addrinfo.unix(path))
-    app "sleep 1\n#{PID}"
-    heard = []
-    listener = Thread.new { loop { heard << [manager.recv(200), now] } }
-    server = start("-e", "production", "-w", "1", "-P", "leat.pid", env: { "NOTIFY_SOCKET" => path, "WATCHDOG_USEC" => "900000" })
-    eventually { heard.any? { |text, _| text == "READY=1\nMAINPID=#{server.pid}" } }
-    assert_equal 0, leat("restart", "-P", "leat.pid").last
-    assert_equal 0, stop(server)
-    words = heard.map { |text, _| text[/\A\w+/] }
-    assert_equal %w[READY RELOADING READY STOPPING], words - ["WATCHDOG"]
-    assert_includes words.take(words.index("READY")), "WATCHDOG"
-    gaps = heard.select { |text, _| text == "WATCHDOG=1" }.each_cons(2).map { |(_, first), (_, second)| second - first }
-    assert_operator gaps.max, :<, 0.8
-  ensure
-    listener&.kill
-    manager&.close
-  end
-
-  def test_a_watchdog_of_another_process_and_no_manager_are_no_trouble
-    server = start("-e", "production", "-w", "1", env: { "NOTIFY_SOCKET" => File.join(@dir, "nobody"), "WATCHDOG_USEC" => "10000", "WATCHDOG_PID" => "1" })
-    assert_equal "200", get(server, "/").code
-    assert_equal 0, stop(server)
-    other = start("-e", "production", "-w", "1", env: { "WATCHDOG_USEC" => "10000" })
-    assert_equal "200", get(other, "/").code
-  end
-
   # --- logs
 
   def test_what_applications_print_follows_a_rotated_log

@@ -102,6 +102,54 @@ static void when_time_is_over_requests_are_cut_and_counted(void **state)
     assert_int_equal(world_end(), 0);
 }
 
+/* One round on a connection that the client would keep; whether it was told to leave. */
+static bool is_last_answer(int client)
+{
+    struct page_writer writer;
+    const char *answer;
+
+    world_send(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    writer = world_take();
+    world_answer(&writer, "served");
+    answer = world_read_until(client, "served");
+    return strstr(answer, "connection:close") || strstr(answer, "connection: close");
+}
+
+static bool is_pulse_refused(void)
+{
+    int client = world_connect(0);
+    bool refused;
+
+    world_send(client, "GET /pulse HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    refused = strstr(world_read_until(client, "\r\n\r\n"), " 503 ");
+    close(client);
+    return refused;
+}
+
+static void before_a_stop_all_are_answered_and_told_not_to_stay(void **state)
+{
+    int used, fresh;
+    (void)state;
+
+    world_configure();
+    world_start();
+    used = world_connect(0);
+    assert_false(is_last_answer(used));
+    world_say(FRONT_LEAVE, 0, 0);
+    while (!is_pulse_refused())
+        sched_yield();
+    fresh = world_connect(0);
+    assert_true(is_last_answer(used));
+    assert_true(is_last_answer(fresh));
+    assert_true(world_is_over(used));
+    assert_true(world_is_over(fresh));
+    world_say(FRONT_DRAIN, 0, 5000);
+    assert_int_equal(world_hear(FRONT_DRAINED).number, 0);
+    close(used);
+    close(fresh);
+    assert_int_equal(world_end(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +157,7 @@ int main(void)
         cmocka_unit_test(a_request_on_its_way_is_answered_as_the_last),
         cmocka_unit_test(what_waits_in_the_backlog_is_still_answered),
         cmocka_unit_test(when_time_is_over_requests_are_cut_and_counted),
+        cmocka_unit_test(before_a_stop_all_are_answered_and_told_not_to_stay),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

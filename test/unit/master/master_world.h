@@ -33,6 +33,8 @@ static inline void world_open(struct world *world)
     log_to(-1);
     memset(world, 0, sizeof *world);
     world->config.timeouts.drain_ms = 5000;
+    world->config.folder = "/srv/shop";
+    world->config.environment = "production";
     world->settings.name = "shop";
     world->pool.settings = &world->settings;
     world->pool.state = POOL_UP;

@@ -14,7 +14,7 @@
 static struct {
     uint32_t fronts; /* that run */
     bool accept;
-    unsigned drains, stops, kills, front_kills, releases, told;
+    unsigned drains, leaves, stops, kills, front_kills, releases, told;
     uint64_t grace_ms;
     bool told_ok;
     char text[300];
@@ -37,6 +37,7 @@ void fronts_tell_all(struct master *master, const struct front_message *message,
 {
     (void)master, (void)fds, (void)count;
     seen.drains += message->kind == FRONT_DRAIN;
+    seen.leaves += message->kind == FRONT_LEAVE;
 }
 
 void fronts_kill(struct master *master)
@@ -200,6 +201,7 @@ static void a_stop_with_a_delay_goes_on_accepting_meanwhile(void **state)
     world.config.timeouts.drain_delay_ms = 20;
     phase_stop(&world.master);
     assert_int_equal(world.master.phase, MASTER_DELAY);
+    assert_int_equal(seen.leaves, 1);
     assert_int_equal(seen.releases, 0);
     assert_false(phase_is_ready(&world.master));
     (void)loop_step(world.master.loop, 1000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "master/title.h"
+#include "base/title.h"
 
 #include "base/base.h"
 
