@@ -38,9 +38,9 @@ struct master_listener {
     int fd;
     struct address address;
     const struct config_listener *config;
-    struct config_listener *own; /* owned: of a passed socket that the configuration does not name */
+    struct config_listener *own; /* owned: of a passed socket that no listener names */
     bool inherited;              /* passed by systemd: its file is not ours to remove */
-    dev_t device;   /* of a Unix socket's file */
+    dev_t device;                /* of a Unix socket's file */
     ino_t inode;
 };
 

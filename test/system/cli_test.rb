@@ -48,9 +48,9 @@ class CliTest < ServerCase
       assert_equal 0, code, out
       JSON.parse(out).then { |now| now if now["pools"][0]["slots"]["total"] == 6 }
     end
-    assert_equal %w[connections environment generation listeners pid pools requests uptime_s version], status.keys.sort
+    assert_equal %w[connections environment fronts generation listeners pid pools requests uptime_s version], status.keys.sort
     pool = status["pools"].first
-    assert_equal %w[exits generation kind max min name queue release ruby slots state streams workers].sort, (pool.keys | ["generation"]).sort
+    assert_equal %w[exits generation kind max min molds name queue release ruby slots state streams workers].sort, (pool.keys | ["generation"]).sort
     assert_equal({ "busy" => 0, "total" => 6 }, pool["slots"])
     assert_equal %w[age_s busy current generation pid private_dirty_bytes pss_bytes release requests rss_bytes state threads],
                  pool["workers"].first.keys.sort
