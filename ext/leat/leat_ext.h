@@ -98,6 +98,9 @@ extern const rb_data_type_t seat_type;
 /* The process forked away from the worker: the board is not mapped here and nothing may be sent. */
 bool ext_is_foreign(void);
 
+/* The mapping of a Leat::Board; raises IOError where it is not open. */
+struct place *place_get(VALUE self);
+
 struct seat *seat_get(VALUE self);
 
 /* The seat, which must hold a request in this very process; raises IOError otherwise. */
@@ -139,6 +142,7 @@ void native_measure(struct place *place);
 
 void Init_leat_ext(void);
 void init_take(VALUE leat);
+void init_attend(VALUE board_class);
 void init_reply(VALUE seat_class);
 void init_input(VALUE leat);
 void init_env(void);

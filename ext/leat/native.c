@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MESSAGE_BYTES = 65536, EXIT_WITHOUT_MASTER = 70, WATCH_STACK_BYTES = 65536 };
@@ -74,6 +75,34 @@ static VALUE native_send(VALUE self, VALUE socket, VALUE text, VALUE list)
     if (error < 0)
         rb_syserr_fail(-error, "control message");
     return Qnil;
+}
+
+/* Native.offer(socket, text): sends one message if the socket takes it now; false when it does not. */
+static VALUE native_offer(VALUE self, VALUE socket, VALUE text)
+{
+    ssize_t sent;
+
+    (void)self;
+    StringValue(text);
+    do
+        sent = send(NUM2INT(socket), RSTRING_PTR(text), (size_t)RSTRING_LEN(text),
+                    MSG_DONTWAIT | MSG_NOSIGNAL);
+    while (sent == -1 && errno == EINTR);
+    if (sent == -1 && errno != EAGAIN)
+        rb_sys_fail("message to the server");
+    return sent == -1 ? Qfalse : Qtrue;
+}
+
+/* Native.identity(descriptor): what it leads to, as a pair of numbers that no other socket or file
+ * has; nil when it is closed. */
+static VALUE native_identity(VALUE self, VALUE fd)
+{
+    struct stat info;
+
+    (void)self;
+    if (fstat(NUM2INT(fd), &info) == -1)
+        return Qnil;
+    return rb_ary_new_from_args(2, ULL2NUM(info.st_dev), ULL2NUM(info.st_ino));
 }
 
 /* Native.pair: two connected SOCK_SEQPACKET sockets. */
@@ -276,6 +305,8 @@ void init_native(VALUE leat)
 
     rb_define_singleton_method(native, "receive", native_receive, 1);
     rb_define_singleton_method(native, "send", native_send, 3);
+    rb_define_singleton_method(native, "offer", native_offer, 2);
+    rb_define_singleton_method(native, "identity", native_identity, 1);
     rb_define_singleton_method(native, "pair", native_pair, 0);
     rb_define_singleton_method(native, "close", native_close, -1);
     rb_define_singleton_method(native, "keep", native_keep, 2);

@@ -51,7 +51,7 @@ const rb_data_type_t place_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
-static struct place *place_get(VALUE self)
+struct place *place_get(VALUE self)
 {
     struct place *place = rb_check_typeddata(self, &place_type);
 
@@ -512,6 +512,18 @@ static VALUE seat_has_tunnel(VALUE self)
     return seat_get(self)->request_flags & SLOT_FLAG_TUNNEL ? Qtrue : Qfalse;
 }
 
+/* Seat#work: [request id, seconds since it was taken, whether its answer is still to come], or nil
+ * when the thread has nothing to do. For any thread of this process. */
+static VALUE seat_work(VALUE self)
+{
+    const struct seat *seat = seat_get(self);
+
+    if (is_foreign || !seat->is_counted)
+        return Qnil;
+    return rb_ary_new_from_args(3, seat->id, DBL2NUM((double)(clock_us() - seat->taken_us) / 1e6),
+                                seat->slot >= 0 ? Qtrue : Qfalse);
+}
+
 static VALUE seat_id(VALUE self)
 {
     return seat_get(self)->id;
@@ -540,6 +552,7 @@ void init_take(VALUE leat)
     rb_define_method(board, "retiring?", place_is_retiring, 0);
     rb_define_method(board, "threads", place_threads, 0);
     rb_define_method(board, "measure", place_measure, 0);
+    init_attend(board);
 
     rb_define_alloc_func(seat, seat_alloc);
     rb_define_method(seat, "initialize", seat_initialize, 5);
@@ -550,6 +563,7 @@ void init_take(VALUE leat)
     rb_define_method(seat, "mine?", seat_is_mine, 0);
     rb_define_method(seat, "left?", seat_is_left, 0);
     rb_define_method(seat, "id", seat_id, 0);
+    rb_define_method(seat, "work", seat_work, 0);
     rb_define_method(seat, "tunnel?", seat_has_tunnel, 0);
     init_reply(seat);
 }

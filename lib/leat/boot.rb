@@ -7,9 +7,8 @@
 
 require_relative "version"
 require_relative "native"
-%w[control fault log hooks loader errors dechunker stream hijack file_answer response worker excuse inherited warm_up mold].each do |name|
-  require_relative name
-end
+%w[control fault log hooks loader errors dechunker stream hijack file_answer response backtraces worker excuse inherited
+   warm_up mold].each { |name| require_relative name }
 
 module Leat
   # The first steps of a Ruby process: who am I, and with which descriptors.

@@ -76,22 +76,36 @@ module Leat
     end
 
     def serve_until_retired
-      @ended = Queue.new
+      @ended = []
+      @backtraces = Backtraces.new(@board, @fds[:report], "index" => @index, "pid" => Process.pid)
       count = threads
       count.times { |index| start_thread(index) }
       @board.measure
       @board.ready
       Boot.title("worker", @hello, "serving")
       Control.send(@fds[:report], "ready", "index" => @index, "pid" => Process.pid)
-      while count.positive?
-        index = @ended.pop
-        # A thread that the application killed is replaced; the others end when the worker retires.
+      attend while (count -= replace_ended).positive?
+      Streams.finish
+    end
+
+    # Sleeps until a thread has ended or master asks something, and answers that.
+    def attend
+      bell = @board.bell
+      @backtraces.answer
+      @board.attend(bell) if @ended.empty?
+    end
+
+    # A thread that the application killed is replaced; the others end when the worker retires. Returns how
+    # many were not.
+    def replace_ended
+      gone = 0
+      while (index = @ended.shift)
         next start_thread(index) unless @board.retiring?
 
-        count -= 1
+        gone += 1
         Boot.title("worker", @hello, "retiring")
       end
-      Streams.finish
+      gone
     end
 
     def threads
@@ -108,6 +122,7 @@ module Leat
           broken(error)
         ensure
           @ended << index
+          @board.ring
         end
       end
     end
@@ -124,6 +139,7 @@ module Leat
     def serve(index)
       errors = Errors.new
       seat = errors.seat = Seat.new(@board, index, fixed_env(errors), Reporter, @loader.old_rack?)
+      @backtraces.enter(seat)
       app = @loader.app
       loop do
         env = next_env(seat)
@@ -134,6 +150,7 @@ module Leat
         answer(seat, app, env)
       end
     ensure
+      @backtraces.leave
       seat&.done
     end
 

@@ -270,6 +270,20 @@ void bell_ring_thread(const struct board *board, uint32_t thread)
     ring(board, thread);
 }
 
+void bell_ring_worker(const struct board *board, uint32_t worker)
+{
+    _Atomic uint32_t *bell = &board->workers[worker].bell;
+
+    /* Sequentially consistent, as in ring(): what it is rung for was written before. */
+    atomic_fetch_add(bell, 1);
+    wake_one(bell);
+}
+
+void bell_sleep_worker(const struct board *board, uint32_t worker, uint32_t bell)
+{
+    (void)syscall(FUTEX_CALL, &board->workers[worker].bell, FUTEX_WAIT, bell, NULL, NULL, 0);
+}
+
 void bell_ring_page(const struct board *board, uint32_t thread)
 {
     /* README 41: the page became empty, or the note was set, before this load. */

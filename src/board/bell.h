@@ -50,6 +50,14 @@ int bell_sleep(const struct board *board, uint32_t thread, uint32_t bell, int ti
 /* Anybody: rings one thread whatever it sleeps for (retirement, page taken, interrupt). */
 void bell_ring_thread(const struct board *board, uint32_t thread);
 
+/* Master, or the worker's own threads: rings the worker's main thread, which looks at what it is asked
+ * and at who has ended. */
+void bell_ring_worker(const struct board *board, uint32_t worker);
+
+/* The worker's main thread: sleeps until it is rung after `bell` was read from its entry. It reads the
+ * bell, then looks at all it would be rung for, then sleeps. May return early. */
+void bell_sleep_worker(const struct board *board, uint32_t worker, uint32_t bell);
+
 /* Front: rings the thread if it sleeps for a page. */
 void bell_ring_page(const struct board *board, uint32_t thread);
 

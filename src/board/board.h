@@ -23,7 +23,7 @@
 
 enum {
     BOARD_MAGIC = 0x7461656c, /* "leat" */
-    BOARD_VERSION = 2,
+    BOARD_VERSION = 3,
     BOARD_FRONTS = 8,     /* fronts that may hold slots at once, draining ones included */
     BOARD_LOOPS_MAX = 64, /* loop threads of one front */
     BOARD_WORKERS_MAX = 2056,
@@ -80,7 +80,9 @@ struct board_worker {
     _Alignas(BOARD_LINE) _Atomic uint32_t life; /* enum board_life; master */
     _Atomic uint32_t pid;                       /* master, before the worker proceeds */
     _Atomic uint32_t generation;                /* master */
-    _Atomic uint32_t audited; /* bit per front that has given back; fronts, master clears */
+    _Atomic uint32_t audited;  /* bit per front that has given back; fronts, master clears */
+    _Atomic uint32_t question; /* number of the last one put to it; master */
+    _Atomic uint32_t bell; /* futex word of its main thread; master and the worker add 1 to ring */
     _Alignas(BOARD_LINE) _Atomic uint32_t ready; /* 1 = serving; worker */
     _Atomic uint32_t busy;          /* threads that answer or tidy up after an answer; worker */
     _Atomic uint64_t requests;      /* finished since it started; worker */

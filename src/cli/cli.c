@@ -111,12 +111,17 @@ static const struct cli_verb verbs[] = {
      .usage = "[kill ID]",
      .summary = "what runs and waits now (not yet)"},
     {.name = "backtrace",
-     .run = cli_not_yet,
+     .run = cli_backtrace,
      .takes = CLI_TAKES_PLACE,
      .words_max = 1,
      .group = LOOK,
      .usage = "PID",
-     .summary = "Ruby backtraces of a worker (not yet)"},
+     .summary = "Ruby backtraces of a worker's threads",
+     .text =
+         "Each thread with its state, the id of the request it runs, and its frames. The worker\n"
+         "goes on as if nothing had happened. One that does not answer within two seconds,\n"
+         "stopped or stuck in C, is described by what the kernel says of its threads.\n"
+         "Exit status: 0 printed, 1 there is no such worker, 3 nothing is running."},
     {.name = "healthcheck",
      .run = cli_healthcheck,
      .takes = CLI_TAKES_PLACE,

@@ -2,6 +2,7 @@
 #include "master/commands.h"
 
 #include "base/log.h"
+#include "master/backtraces.h"
 #include "master/logs.h"
 #include "master/phase.h"
 #include "master/report.h"
@@ -120,6 +121,7 @@ void commands_stopped(struct master *master)
 {
     struct buf text = {.size = 0};
 
+    backtraces_stopped(master);
     list_for_each_safe (link, &master->waiters) {
         struct master_waiter *waiter = CONTAINER_OF(link, struct master_waiter, link);
         answer_text(waiter->call, false, "the server was stopped meanwhile\n");
@@ -165,6 +167,9 @@ void commands_run(void *context, enum control_command command, struct span argum
             answer_text(call, false, "the server is being stopped\n");
         else
             restart(master, argument, call);
+        break;
+    case CONTROL_BACKTRACE:
+        backtraces_ask(master, argument, call);
         break;
     case CONTROL_REOPEN:
         logs_reopen(master);

@@ -2,6 +2,7 @@
 #include "master/inbox.h"
 
 #include "board/audit.h"
+#include "master/backtraces.h"
 #include "master/commands.h"
 #include "master/fronts.h"
 #include "master/notify.h"
@@ -137,6 +138,11 @@ static void on_restarted(struct pool *pool, uint32_t ticket, const char *failure
     commands_restarted(owner(pool), ticket, failure);
 }
 
+static void on_backtrace(struct pool *pool, uint32_t worker, bool ok, struct span text)
+{
+    backtraces_answer(owner(pool), worker, ok, text);
+}
+
 static void on_empty(struct pool *pool)
 {
     phase_pool_gone(owner(pool)->master);
@@ -148,5 +154,6 @@ const struct pool_host inbox_host = {
     .on_state = on_state,
     .on_started = on_started,
     .on_restarted = on_restarted,
+    .on_backtrace = on_backtrace,
     .on_empty = on_empty,
 };

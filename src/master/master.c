@@ -84,6 +84,7 @@ static void init(struct master *master, const struct master_options *options)
                               .pidfile = {.fd = -1}};
     list_init(&master->waiters);
     list_init(&master->stop_calls);
+    list_init(&master->backtraces);
     for (uint32_t i = 0; i < BOARD_FRONTS; i++) {
         master->fronts[i].channel = -1;
         list_init(&master->fronts[i].parcels);

@@ -119,6 +119,7 @@ struct master {
     struct control *control;
     struct list waiters;
     struct list stop_calls; /* struct master_waiter without tickets */
+    struct list backtraces; /* calls that wait for a worker's answer, see backtraces.c */
 
     struct front_counters *counters; /* shared */
     struct master_front fronts[BOARD_FRONTS];

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "board/audit.h"
 #include "pool/plan.h"
+#include "pool/question.h"
 #include "pool/spawn.h"
 
 #include <inttypes.h>
@@ -16,8 +17,7 @@
 #include <sys/wait.h>
 
 enum {
-    LATE_LOOK_MS = 50,    /* how often a late worker's other requests are looked at */
-    LATE_GRACE_MS = 2000, /* and how long they are waited for */
+    LATE_LOOK_MS = 50, /* how often a late worker's other requests are looked at */
     FORK_MS =
         5000 /* Ruby itself tries a fork that fails again and again: after so long we say so */
 };
@@ -314,6 +314,7 @@ bool crew_ended(struct pool *pool, pid_t pid, int wait_status)
             continue;
         end_excuse(pool, worker, wait_status);
         count_end(pool, worker, i, wait_status);
+        question_end(pool, i);
         CHECK(worker_step(worker, WORKER_END));
         worker->pid = 0;
         worker->deadline_ms = 0;
@@ -339,15 +340,19 @@ void crew_audited(struct pool *pool, uint32_t index)
     }
 }
 
-/* A late worker goes as soon as only its late requests are left. */
+/* A late worker goes as soon as only its late requests are left and it has been asked what they do. One
+ * whose late requests have ended after all retires like any other. */
 static uint64_t check_late(struct pool *pool, uint32_t index, uint64_t now_ms)
 {
     struct worker *worker = &pool->workers[index];
+    uint32_t late;
 
-    if (worker->state != WORKER_RETIRING || worker->late == 0)
+    if (worker->state != WORKER_RETIRING || !worker->is_late || worker->question)
         return UINT64_MAX;
-    if (instance_busy(&pool->instance, index) > worker->late)
+    late = instance_late(&pool->instance, index);
+    if (late == 0 || instance_busy(&pool->instance, index) > late)
         return now_ms + LATE_LOOK_MS;
+    worker->why = EXIT_TIMEOUT;
     crew_kill(pool, index);
     return UINT64_MAX;
 }
@@ -398,11 +403,14 @@ uint64_t crew_check(struct pool *pool, uint64_t now_ms)
 
     for (uint32_t i = 0; i < size(pool); i++) {
         struct worker *worker = &pool->workers[i];
+        uint64_t question_ms = question_check(pool, i, now_ms);
         uint64_t look_ms = check_late(pool, i, now_ms);
         if (worker->deadline_ms && worker->deadline_ms <= now_ms)
             expire(pool, i);
         if (worker->deadline_ms && worker->deadline_ms < look_ms)
             look_ms = worker->deadline_ms;
+        if (question_ms < look_ms)
+            look_ms = question_ms;
         if (look_ms < next_ms)
             next_ms = look_ms;
     }
@@ -434,25 +442,56 @@ int64_t crew_find_surplus(const struct pool *pool)
     return find_oldest(pool, true);
 }
 
-void pool_worker_late(struct pool *pool, uint32_t worker, uint32_t slot)
+/* "GET /path id=ID", without the query, which may hold secrets. */
+static void log_late(const struct pool *pool, uint32_t index, uint32_t slot)
 {
     const struct board *board = &pool->instance.board;
-    const struct slot_request *request;
-
-    if (worker >= size(pool) || slot >= board->shape.slots)
-        return;
-    request = slot_request(board, slot);
+    const struct slot_request *request = slot_request(board, slot);
     struct span method = slot_text(board, slot, request->method);
     struct span target = slot_text(board, slot, request->target);
-    target = span_first(target, span_find(target, '?')); /* a query may hold secrets */
-    log_error(
-        "pool=%s worker %d ran into timeout (%.1f s): %.*s %.*s; the client got 504, the worker is "
-        "replaced",
-        pool->settings->name, (int)pool->workers[worker].pid,
-        (double)pool->settings->timeout_ms / 1000, SPAN_ARG(method),
-        (int)(target.size < 2048 ? target.size : 2048), target.data);
-    pool->workers[worker].late++;
-    crew_retire(pool, worker, EXIT_TIMEOUT, LATE_GRACE_MS);
+    struct span id = slot_text(board, slot, request->request_id);
+
+    target = span_first(target, span_find(target, '?'));
+    log_error("pool=%s worker %d ran into timeout (%.1f s): %.*s %.*s id=%.*s; the client got 504, "
+              "the worker is replaced",
+              pool->settings->name, (int)pool->workers[index].pid,
+              (double)pool->settings->timeout_ms / 1000, SPAN_ARG(method),
+              (int)(target.size < 2048 ? target.size : 2048), target.data,
+              (int)(id.size < 200 ? id.size : 200), id.data);
+}
+
+/* Its other requests may take as long as any request; by then they are late themselves. */
+static uint64_t late_grace_ms(const struct pool *pool)
+{
+    return pool->settings->timeout_ms + pool->config->timeouts.stream_drain_ms + QUESTION_MS;
+}
+
+void pool_worker_late(struct pool *pool, uint32_t worker, uint32_t slot)
+{
+    struct worker *its;
+
+    if (worker >= size(pool) || slot >= pool->instance.board.shape.slots)
+        return;
+    its = &pool->workers[worker];
+    log_late(pool, worker, slot);
+    /* The threads of all its requests are seen at once, and it begins no more of them. */
+    if (!its->is_late && its->pid)
+        question_ask(pool, worker, QUESTION_FOR_LOG);
+    its->is_late = true;
+    crew_retire(pool, worker, EXIT_TIMEOUT, late_grace_ms(pool));
+    plan_soon(pool);
+}
+
+bool pool_backtrace(struct pool *pool, pid_t pid, uint32_t *ret_worker)
+{
+    for (uint32_t i = 0; i < size(pool); i++) {
+        if (pid <= 0 || pool->workers[i].pid != pid || !worker_is_there(&pool->workers[i]))
+            continue;
+        question_ask(pool, i, QUESTION_FOR_HOST);
+        *ret_worker = i;
+        return true;
+    }
+    return false;
 }
 
 void pool_worker_broken(struct pool *pool, uint32_t worker)

@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "board/bell.h"
+#include "board/slot.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -232,4 +233,17 @@ void instance_end(const struct instance *instance, uint32_t worker)
 uint32_t instance_busy(const struct instance *instance, uint32_t worker)
 {
     return atomic_load_explicit(&entry(instance, worker)->busy, memory_order_relaxed);
+}
+
+uint32_t instance_late(const struct instance *instance, uint32_t worker)
+{
+    const struct board *board = &instance->board;
+    uint32_t count = 0;
+
+    for (uint32_t slot = 0; slot < board->shape.slots; slot++) {
+        struct slot_word word = slot_look(board, slot);
+        count += slot_is_held(word) && board_worker_of(board, word.owner) == worker &&
+                 slot_get_note(board, slot) == SLOT_LATE;
+    }
+    return count;
 }

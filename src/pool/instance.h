@@ -53,3 +53,6 @@ void instance_end(const struct instance *instance, uint32_t worker);
 
 /* Threads of a worker that hold a request now. */
 uint32_t instance_busy(const struct instance *instance, uint32_t worker);
+
+/* Those of them whose request was answered 504. By words that the worker writes: a guess. */
+uint32_t instance_late(const struct instance *instance, uint32_t worker);

@@ -8,6 +8,7 @@
 #include "pool/crew.h"
 #include "pool/plan.h"
 #include "pool/protocol.h"
+#include "pool/question.h"
 #include "pool/spawn.h"
 
 #include <errno.h>
@@ -156,6 +157,8 @@ static bool handle_worker_report(struct pool *pool, const struct protocol_messag
         crew_forked(pool, index, (pid_t)pid);
     else if (span_is(message->verb, "ready"))
         crew_ready(pool, index, (pid_t)pid);
+    else if (span_is(message->verb, "backtrace"))
+        return pool->workers[index].pid != (pid_t)pid || question_take(pool, index, message);
     else
         return false;
     return true;
@@ -284,8 +287,10 @@ void pool_free(struct pool *pool)
     loop_unwatch(&pool->report_watch);
     list_for_each_safe (link, &pool->molds)
         mold_free(CONTAINER_OF(link, struct mold, link));
-    for (uint32_t i = 0; pool->workers && i < pool->instance.board.shape.workers; i++)
+    for (uint32_t i = 0; pool->workers && i < pool->instance.board.shape.workers; i++) {
+        question_free(pool->workers[i].question);
         fd_close(&pool->workers[i].control);
+    }
     free(pool->workers);
     instance_close(&pool->instance);
     free(pool);

@@ -34,6 +34,8 @@ struct pool_host {
     void (*on_started)(struct pool *pool, const char *failure);
     /* Restart number `ticket` is over. */
     void (*on_restarted)(struct pool *pool, uint32_t ticket, const char *failure);
+    /* What the threads of a worker do, asked for by pool_backtrace; not ok: it ended before it said so. */
+    void (*on_backtrace)(struct pool *pool, uint32_t worker, bool ok, struct span text);
     /* The pool was stopped and its last process is gone. */
     void (*on_empty)(struct pool *pool);
 };
@@ -151,6 +153,10 @@ void pool_audited(struct pool *pool, uint32_t worker);
 /* A front says that a worker ran into `timeout`, or wrote garbage. */
 void pool_worker_late(struct pool *pool, uint32_t worker, uint32_t slot);
 void pool_worker_broken(struct pool *pool, uint32_t worker);
+
+/* Asks the worker with that PID what its threads do; the answer comes by on_backtrace, within seconds.
+ * False when there is no such worker. */
+bool pool_backtrace(struct pool *pool, pid_t pid, uint32_t *ret_worker);
 
 /* Retires every process, killing what is left after grace_ms; on_empty follows. */
 void pool_stop(struct pool *pool, uint64_t grace_ms);

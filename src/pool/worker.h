@@ -35,17 +35,20 @@ enum worker_event {
     WORKER_EVENTS
 };
 
+struct question;
+
 struct worker {
     enum worker_state state;
-    pid_t pid;            /* 0 while there is no process */
-    uint32_t generation;  /* whose application it has loaded */
-    int control;          /* our end of a solo worker's control socket, or -1 */
-    uint64_t since_ms;    /* asked for */
-    uint64_t ready_ms;    /* 0 until it serves */
-    uint64_t deadline_ms; /* in this state at most until then, 0 = no limit */
-    enum exit_reason why; /* of its retirement; EXIT_NONE while it is wanted */
-    uint32_t late;        /* requests of its that ran into `timeout` */
-    bool is_excuse;       /* it answers with the exception that kept it from loading */
+    pid_t pid;                 /* 0 while there is no process */
+    uint32_t generation;       /* whose application it has loaded */
+    int control;               /* our end of a solo worker's control socket, or -1 */
+    uint64_t since_ms;         /* asked for */
+    uint64_t ready_ms;         /* 0 until it serves */
+    uint64_t deadline_ms;      /* in this state at most until then, 0 = no limit */
+    enum exit_reason why;      /* of its retirement; EXIT_NONE while it is wanted */
+    bool is_late;              /* a request of its ran into `timeout` */
+    struct question *question; /* open, or NULL; owned */
+    bool is_excuse;            /* it answers with the exception that kept it from loading */
 };
 
 /* Makes the step; false, and nothing changed, when the event is out of turn. */

@@ -249,6 +249,32 @@ static void a_sleeping_thread_is_woken(void **state)
     world_close(&world);
 }
 
+static void *sleep_for_the_worker(void *memory)
+{
+    struct world *world = memory;
+
+    bell_sleep_worker(&world->board, 1, 0);
+    return memory;
+}
+
+static void the_main_thread_of_a_worker_has_a_bell_of_its_own(void **state)
+{
+    struct world world;
+    pthread_t thread;
+    void *result;
+    (void)state;
+
+    world_open(&world, 4, 2, 2);
+    assert_int_equal(pthread_create(&thread, NULL, sleep_for_the_worker, &world), 0);
+    bell_ring_worker(&world.board, 1);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, &world);
+    assert_int_equal(atomic_load(&world.board.workers[1].bell), 1);
+    /* Rung before the sleep: there is none. */
+    bell_sleep_worker(&world.board, 1, 0);
+    world_close(&world);
+}
+
 static void only_a_thread_that_waits_for_a_page_is_rung_for_one(void **state)
 {
     struct world world;
@@ -337,6 +363,7 @@ int main(void)
         cmocka_unit_test(a_woken_thread_passes_on_while_requests_are_queued),
         cmocka_unit_test(a_ring_before_the_sleep_ends_it_at_once),
         cmocka_unit_test(a_sleeping_thread_is_woken),
+        cmocka_unit_test(the_main_thread_of_a_worker_has_a_bell_of_its_own),
         cmocka_unit_test(only_a_thread_that_waits_for_a_page_is_rung_for_one),
         cmocka_unit_test(a_loop_is_rung_once_and_only_when_it_sleeps),
         cmocka_unit_test(a_ring_that_comes_late_can_be_emptied),

@@ -53,6 +53,7 @@ static inline void world_open(struct world *world)
     world->master_pool = (struct master_pool){.master = &world->master, .pool = &world->pool};
     list_init(&world->master.waiters);
     list_init(&world->master.stop_calls);
+    list_init(&world->master.backtraces);
 }
 
 static inline void world_close(struct world *world)

@@ -212,27 +212,93 @@ static void a_worker_retired_before_it_was_forked_is_killed_when_it_is(void **st
     world_close(&world);
 }
 
+/* A thread of the worker has taken a request. */
+static uint32_t take(struct world *world, uint32_t index, uint32_t thread)
+{
+    const struct board *board = &world->pool->instance.board;
+    struct slot_word word;
+    int64_t slot;
+
+    world_queue(world);
+    slot = queue_take(board, board_thread_of(board, index, thread), &word);
+    assert_true(slot >= 0);
+    atomic_fetch_add(&board->workers[index].busy, 1);
+    return (uint32_t)slot;
+}
+
+/* It ran over its time: the front has said so to its client, and now says so to us. */
+static void be_late(struct world *world, uint32_t index, uint32_t slot)
+{
+    slot_set_note(&world->pool->instance.board, slot, SLOT_LATE);
+    pool_worker_late(world->pool, index, slot);
+}
+
 static void a_late_worker_goes_when_only_its_late_requests_are_left(void **state)
 {
     struct world world;
-    struct board_worker *entry;
+    const struct board *board;
+    uint32_t index, late, other;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    board = &world.pool->instance.board;
+    index = (uint32_t)index_of(&world, 500);
+    late = take(&world, index, 0);
+    other = take(&world, index, 1);
+    be_late(&world, index, late);
+    world_say(&world, "backtrace\nindex=0\npid=500\nnumber=1\nlast=1\ntext=thread\n");
+    /* However long the other one takes, if it is within its own limit. */
+    world_wait(&world, 2900);
+    assert_int_equal(played.kills, 0);
+    assert_true(slot_finish(board, other, board_thread_of(board, index, 1)));
+    atomic_fetch_sub(&board->workers[index].busy, 1);
+    world_wait(&world, 50);
+    assert_int_equal(played.killed, 500);
+    world_end(&world, 500, WORLD_KILLED);
+    assert_int_equal(world.pool->exits[EXIT_TIMEOUT], 1);
+    world_close(&world);
+}
+
+static void a_late_request_that_ended_after_all_is_not_counted_against_another(void **state)
+{
+    struct world world;
+    const struct board *board;
+    uint32_t index, late;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    board = &world.pool->instance.board;
+    index = (uint32_t)index_of(&world, 500);
+    late = take(&world, index, 0);
+    (void)take(&world, index, 1);
+    be_late(&world, index, late);
+    world_say(&world, "backtrace\nindex=0\npid=500\nnumber=1\nlast=1\ntext=thread\n");
+    assert_true(slot_finish(board, late, board_thread_of(board, index, 0)));
+    atomic_fetch_sub(&board->workers[index].busy, 1);
+    world_wait(&world, 200);
+    assert_int_equal(played.kills, 0);
+    world_close(&world);
+}
+
+static void a_late_worker_lives_until_it_was_asked_what_it_does(void **state)
+{
+    struct world world;
     uint32_t index;
 
     (void)state;
     world_open(&world, 1, 1);
     world_start(&world);
     index = (uint32_t)index_of(&world, 500);
-    entry = &world.pool->instance.board.workers[index];
-    atomic_store(&entry->busy, 2);
-    world_queue(&world);
-    pool_worker_late(world.pool, index, 0);
-    world_wait(&world, 50);
+    be_late(&world, index, take(&world, index, 0));
+    world_run(&world);
+    /* Its successor is on its way at once. */
+    assert_non_null(world_find(&world, WORKER_ASKED));
+    world_wait(&world, 500);
     assert_int_equal(played.kills, 0);
-    atomic_store(&entry->busy, 1);
-    world_wait(&world, 50);
+    world_wait(&world, QUESTION_MS);
     assert_int_equal(played.killed, 500);
-    world_end(&world, 500, WORLD_KILLED);
-    assert_int_equal(world.pool->exits[EXIT_TIMEOUT], 1);
     world_close(&world);
 }
 
@@ -255,12 +321,13 @@ static void the_line_of_a_timeout_has_no_query(void **state)
     slot_begin(board, (uint32_t)slot, 0, 0);
     request = slot_request(board, (uint32_t)slot);
     assert_true(slot_append(board, (uint32_t)slot, span_of("/sleep?secret"), &request->target));
+    assert_true(slot_append(board, (uint32_t)slot, span_of("abc"), &request->request_id));
     log_to(file);
     pool_worker_late(world.pool, (uint32_t)index_of(&world, 500), (uint32_t)slot);
     log_to(-1);
     assert_true(pread(file, line, sizeof line - 1, 0) > 0);
     (void)close(file);
-    assert_non_null(strstr(line, " /sleep; the client got 504"));
+    assert_non_null(strstr(line, " /sleep id=abc; the client got 504"));
     world_close(&world);
 }
 
@@ -395,6 +462,8 @@ int main(void)
         cmocka_unit_test(a_second_retirement_may_shorten_the_time_but_keeps_the_reason),
         cmocka_unit_test(a_worker_retired_before_it_was_forked_is_killed_when_it_is),
         cmocka_unit_test(a_late_worker_goes_when_only_its_late_requests_are_left),
+        cmocka_unit_test(a_late_request_that_ended_after_all_is_not_counted_against_another),
+        cmocka_unit_test(a_late_worker_lives_until_it_was_asked_what_it_does),
         cmocka_unit_test(the_line_of_a_timeout_has_no_query),
         cmocka_unit_test(a_worker_that_wrote_garbage_is_killed_as_a_crash),
         cmocka_unit_test(numbers_that_name_nobody_change_nothing),

@@ -35,6 +35,9 @@ static struct {
     /* what the host was told */
     unsigned ready, dead, started, restarted, empty;
     char start_failure[512], restart_failure[512];
+    unsigned backtraces;
+    bool backtrace_ok;
+    char backtrace[2048];
     uint32_t ticket;
 } played;
 
@@ -164,8 +167,21 @@ static void note_empty(struct pool *pool)
     played.empty++;
 }
 
-static const struct pool_host world_host = {note_ready,   note_dead,      note_state,
-                                            note_started, note_restarted, note_empty};
+static void note_backtrace(struct pool *pool, uint32_t worker, bool ok, struct span text)
+{
+    (void)pool, (void)worker;
+    played.backtraces++;
+    played.backtrace_ok = ok;
+    (void)snprintf(played.backtrace, sizeof played.backtrace, "%.*s", SPAN_ARG(text));
+}
+
+static const struct pool_host world_host = {.on_ready = note_ready,
+                                            .on_dead = note_dead,
+                                            .on_state = note_state,
+                                            .on_started = note_started,
+                                            .on_restarted = note_restarted,
+                                            .on_backtrace = note_backtrace,
+                                            .on_empty = note_empty};
 
 struct world {
     struct loop *loop;
