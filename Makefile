@@ -33,8 +33,9 @@ LIBS = $(PACKAGE_LIBS)
 
 # The variants: folder, flags of the compiler, flags of the linker.
 plain_DIR = build
-plain_CFLAGS = -O2 -fPIE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
-plain_LDFLAGS = -pie -Wl,-z,relro,-z,now
+# Small functions of other files are called for every request: a tenth of the instructions.
+plain_CFLAGS = -O2 -flto -fPIE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
+plain_LDFLAGS = -O2 -flto=auto -pie -Wl,-z,relro,-z,now
 asan_DIR = build/asan
 asan_CFLAGS = -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 asan_LDFLAGS = -fsanitize=address,undefined
