@@ -9,6 +9,7 @@ RUBY_FUNC_EXPORTED void Init_leat_ext(void)
     init_head();
     init_input(leat);
     init_env();
+    init_collect();
     init_take(leat);
     init_native(leat);
 }

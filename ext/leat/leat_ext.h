@@ -27,6 +27,10 @@ struct place {
     _Atomic bool is_stopping;     /* this process takes no more requests */
     _Atomic bool is_used;         /* requests were served since memory was last measured */
     _Atomic uint64_t measured_us; /* monotonic time of that; 0 = never */
+    /* Of the garbage collector at the last look: collections, major ones, the number of the last of those
+     * that was seen, and whether the next will be one. */
+    uint64_t collected, majors, collected_major;
+    bool is_collection_due;
 };
 
 /* What the walk over an answer's fields found. */
@@ -140,7 +144,12 @@ int descriptor_ask(struct seat *seat, uint32_t kind, int file);
 /* Reads this process's memory into its entry. Called without the GVL. */
 void native_measure(struct place *place);
 
+/* Collects garbage when this worker is idle, nothing is queued and a major collection is due. Returns
+ * whether it did; may raise (interrupts, finalizers). */
+bool collect_if_due(struct place *place);
+
 void Init_leat_ext(void);
+void init_collect(void);
 void init_take(VALUE leat);
 void init_attend(VALUE board_class);
 void init_reply(VALUE seat_class);

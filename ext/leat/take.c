@@ -324,6 +324,8 @@ static void wait_for_work(struct seat *seat, int patience_ms)
 {
     struct wait wait = {.seat = seat, .is_patient = patience_ms > 0};
 
+    if (!wait.is_patient && collect_if_due(seat->place))
+        return;
     wait.timeout_ms = wait.is_patient ? patience_ms : measure_timeout_ms(seat->place);
     rb_nogvl(wait_on_queue, &wait, ring_self, &wait, 0);
     if (!wait.is_patient && wait.result == -ETIMEDOUT)
