@@ -417,10 +417,10 @@ static bool send_file(void *data, struct exchange *exchange, int fd, unsigned st
 {
     enum method method = exchange->request.method;
     bool full = status == 200 && (method == METHOD_GET || method == METHOD_HEAD);
+    struct rack_link *link = data;
 
-    (void)data;
     exchange->filter = NULL; /* a file goes out as it is, with ranges */
-    return static_send_open(exchange, fd, name_of(exchange, fd), status, full);
+    return static_send_open(exchange, link->loop->cache, fd, name_of(exchange, fd), status, full);
 }
 
 static void send_internal(void *data, struct exchange *exchange, struct span path, unsigned status)

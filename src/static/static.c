@@ -335,7 +335,12 @@ static bool start_search(struct exchange *exchange, struct static_cache *cache,
     if (!search)
         return false;
     memcpy(search->text, names->text, names->size);
-    search->job = (struct offload_job){.post = cache->post, .work = work, .on_done = on_done};
+    search->job = (struct offload_job){
+        .post = cache->post,
+        .key = map_hash(span_make(names->text, names->size)),
+        .work = work,
+        .on_done = on_done,
+    };
     search->cache = cache;
     search->exchange = exchange;
     search->on_missing = on_missing;
@@ -452,8 +457,8 @@ void static_find_file(struct exchange *exchange, struct static_cache *cache,
     find(exchange, cache, &names, on_missing);
 }
 
-bool static_send_open(struct exchange *exchange, int fd, struct span name, unsigned status,
-                      bool full)
+bool static_send_open(struct exchange *exchange, struct static_cache *cache, int fd,
+                      struct span name, unsigned status, bool full)
 {
     struct resolve_identity identity;
     struct open_file *file;
@@ -469,7 +474,8 @@ bool static_send_open(struct exchange *exchange, int fd, struct span name, unsig
         return true;
     }
     form = form_plain(file);
-    reply_send(exchange, NULL, NULL, &form, status, full);
+    reply_send(exchange, cache ? cache->offload : NULL, cache ? cache->post : NULL, &form, status,
+               full);
     open_file_unref(file);
     return true;
 }

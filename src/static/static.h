@@ -48,6 +48,7 @@ void static_find_file(struct exchange *exchange, struct static_cache *cache,
 
 /* Answers with a file that is already open (a descriptor from a worker's to_path, or an error page):
  * validators and ranges as for others when full is set. The exchange's fields so far are kept; type is
- * added when the fields have none. Takes fd. Returns false (fd closed) when it is no regular file. */
-bool static_send_open(struct exchange *exchange, int fd, struct span name, unsigned status,
-                      bool full);
+ * added when the fields have none. What is not in memory is read by the cache's file threads, without a
+ * cache by the loop. Takes fd. Returns false (fd closed) when it is no regular file. */
+bool static_send_open(struct exchange *exchange, struct static_cache *cache, int fd,
+                      struct span name, unsigned status, bool full);

@@ -78,7 +78,10 @@ static bool start_warming(struct transfer *transfer, uint64_t offset, uint64_t s
     if (!warming)
         return false;
     *warming = (struct warming){
-        .job = {.post = transfer->post, .work = warm, .on_done = on_warm},
+        .job = {.post = transfer->post,
+                .key = transfer->plan.file->identity.inode,
+                .work = warm,
+                .on_done = on_warm},
         .transfer = transfer,
         .file = open_file_ref(transfer->plan.file),
         .offset = offset,

@@ -64,10 +64,15 @@ static void end(void)
     loop_free(loop);
 }
 
+static void send_keyed(struct offload *offload, struct noted *noted, uint64_t key)
+{
+    noted->job = (struct offload_job){.post = post, .key = key, .work = work, .on_done = note_done};
+    offload_send(offload, &noted->job);
+}
+
 static void send(struct offload *offload, struct noted *noted)
 {
-    noted->job = (struct offload_job){.post = post, .work = work, .on_done = note_done};
-    offload_send(offload, &noted->job);
+    send_keyed(offload, noted, 0);
 }
 
 static void every_job_is_worked_on_once_elsewhere_and_done_once_here(void **state)
@@ -115,6 +120,72 @@ static void a_job_that_is_stuck_does_not_hold_up_the_other_thread(void **state)
     sem_destroy(&gate);
 }
 
+/* More than there are threads that stay, all for the same file. */
+static void jobs_of_one_key_hold_up_nobody_but_themselves(void **state)
+{
+    struct noted stuck[6], quick[40];
+    struct offload *offload = offload_new(2);
+    sem_t gate;
+    (void)state;
+
+    memset(stuck, 0, sizeof(stuck));
+    memset(quick, 0, sizeof(quick));
+    sem_init(&gate, 0, 0);
+    begin(ARRAY_LEN(quick));
+    for (size_t i = 0; i < ARRAY_LEN(stuck); i++) {
+        stuck[i].gate = &gate;
+        send_keyed(offload, &stuck[i], 7);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(quick); i++)
+        send_keyed(offload, &quick[i], 100 + i);
+    loop_run(loop);
+    pthread_mutex_lock(&offload->lock);
+    assert_int_equal(offload->waiting, ARRAY_LEN(stuck) - SAME_KEY);
+    assert_in_range(offload->count, 3, OFFLOAD_THREADS);
+    pthread_mutex_unlock(&offload->lock);
+    for (size_t i = 0; i < ARRAY_LEN(stuck); i++) {
+        assert_int_equal(stuck[i].done, 0);
+        sem_post(&gate);
+    }
+    wanted = ARRAY_LEN(stuck) + ARRAY_LEN(quick);
+    loop_run(loop);
+    offload_free(offload);
+    end();
+    sem_destroy(&gate);
+}
+
+static void no_more_threads_than_the_most_are_started(void **state)
+{
+    enum { MANY = 2 * OFFLOAD_THREADS };
+    struct noted *stuck = must_alloc(MANY, sizeof(*stuck));
+    struct offload *offload = offload_new(1);
+    sem_t gate, entered;
+    (void)state;
+
+    sem_init(&gate, 0, 0);
+    sem_init(&entered, 0, 0);
+    begin(MANY);
+    for (size_t i = 0; i < MANY; i++) {
+        stuck[i].gate = &gate;
+        stuck[i].entered = &entered;
+        send(offload, &stuck[i]);
+    }
+    for (size_t i = 0; i < OFFLOAD_THREADS; i++)
+        sem_wait(&entered);
+    pthread_mutex_lock(&offload->lock);
+    assert_int_equal(offload->count, OFFLOAD_THREADS);
+    assert_int_equal(offload->waiting, MANY - OFFLOAD_THREADS);
+    pthread_mutex_unlock(&offload->lock);
+    for (size_t i = 0; i < MANY; i++)
+        sem_post(&gate);
+    loop_run(loop);
+    offload_free(offload);
+    end();
+    free(stuck);
+    sem_destroy(&gate);
+    sem_destroy(&entered);
+}
+
 struct opener {
     pthread_t thread;
     struct offload *offload;
@@ -157,7 +228,6 @@ static void at_the_end_work_under_way_is_finished_and_the_rest_handed_back_undon
     assert_int_equal(pthread_create(&opener.thread, NULL, open_at_the_end, &opener), 0);
     end_threads(opener.offload);
     pthread_join(opener.thread, NULL);
-    opener.offload->count = 0;
     offload_free(opener.offload);
     end();
     assert_int_equal(done, 4);
@@ -184,6 +254,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_job_is_worked_on_once_elsewhere_and_done_once_here),
         cmocka_unit_test(a_job_that_is_stuck_does_not_hold_up_the_other_thread),
+        cmocka_unit_test(jobs_of_one_key_hold_up_nobody_but_themselves),
+        cmocka_unit_test(no_more_threads_than_the_most_are_started),
         cmocka_unit_test(at_the_end_work_under_way_is_finished_and_the_rest_handed_back_undone),
         cmocka_unit_test(freeing_idle_threads_and_none_at_all_ends_at_once),
     };

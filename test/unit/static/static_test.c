@@ -334,7 +334,7 @@ static void a_descriptor_from_elsewhere_is_sent(void **state)
     (void)state;
     write_bytes("big", 100000);
     begin("GET", "/any", NULL);
-    assert_true(static_send_open(&world.exchange, open(in_world("big"), O_RDONLY | O_CLOEXEC),
+    assert_true(static_send_open(&world.exchange, NULL, open(in_world("big"), O_RDONLY | O_CLOEXEC),
                                  span_of("big.css"), 200, true));
     run();
     assert_int_equal(world.body.size, 100000);
@@ -342,7 +342,7 @@ static void a_descriptor_from_elsewhere_is_sent(void **state)
     assert_string_not_equal(field("etag"), "");
     begin("GET", "/any", NULL);
     exchange_add_field(&world.exchange, span_of("content-type"), span_of("text/own"));
-    assert_true(static_send_open(&world.exchange, open(in_world("big"), O_RDONLY | O_CLOEXEC),
+    assert_true(static_send_open(&world.exchange, NULL, open(in_world("big"), O_RDONLY | O_CLOEXEC),
                                  span_of("big.css"), 404, false));
     run();
     assert_int_equal(world.exchange.response.status, 404);
@@ -350,7 +350,7 @@ static void a_descriptor_from_elsewhere_is_sent(void **state)
     assert_string_equal(field("etag"), "");
     assert_int_equal(pipe(fds), 0);
     begin("GET", "/any", NULL);
-    assert_false(static_send_open(&world.exchange, fds[0], span_of("x"), 200, true));
+    assert_false(static_send_open(&world.exchange, NULL, fds[0], span_of("x"), 200, true));
     close(fds[1]);
     world.exchange.response.ended = true;
 }
