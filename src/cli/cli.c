@@ -104,12 +104,16 @@ static const struct cli_verb verbs[] = {
      .usage = "[DIR]",
      .summary = "memory of each process (not yet)"},
     {.name = "requests",
-     .run = cli_not_yet,
-     .takes = CLI_TAKES_PLACE,
-     .words_max = 2,
+     .run = cli_requests,
+     .takes = CLI_TAKES_PLACE | CLI_TAKES_JSON,
+     .words_max = 3,
      .group = LOOK,
-     .usage = "[kill ID]",
-     .summary = "what runs and waits now (not yet)"},
+     .usage = "[kill ID] [DIR]",
+     .summary = "what runs and waits now, the oldest first; `requests kill ID` ends one",
+     .text =
+         "A request that waits is answered 503, one that runs 502, and is never run again; its\n"
+         "worker is replaced after its other requests.\n"
+         "Exit status: 0 done, 1 no request with that id, 3 the server does not run."},
     {.name = "backtrace",
      .run = cli_backtrace,
      .takes = CLI_TAKES_PLACE,

@@ -7,6 +7,7 @@
 #include "board/audit.h"
 #include "front/admin.h"
 #include "front/drain.h"
+#include "front/inquiry.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -27,6 +28,7 @@ struct untold {
     struct list link;
     struct channel *channel;
     struct front_message message;
+    int fd; /* goes with it, owned; -1 = none */
 };
 
 struct channel {
@@ -51,9 +53,16 @@ struct burial {
 
 /* ---- To master ---- */
 
-static int send_message(const struct front *front, const struct front_message *message)
+static int send_message(const struct front *front, const struct front_message *message, int fd)
 {
-    return front_message_send(front->options->channel, message, NULL, 0);
+    return front_message_send(front->options->channel, message, &fd, fd == -1 ? 0 : 1);
+}
+
+static void free_untold(struct untold *untold)
+{
+    list_remove(&untold->link);
+    fd_close(&untold->fd);
+    free(untold);
 }
 
 static void on_retry(struct timer *timer)
@@ -63,12 +72,11 @@ static void on_retry(struct timer *timer)
     list_for_each_safe (link, &channel->untold) {
         struct untold *untold = CONTAINER_OF(link, struct untold, link);
 
-        if (send_message(channel->front, &untold->message) == -EAGAIN) {
+        if (send_message(channel->front, &untold->message, untold->fd) == -EAGAIN) {
             timer_set(channel->front->loops[0]->loop, &channel->retry, RETRY_MS, on_retry);
             return;
         }
-        list_remove(&untold->link);
-        free(untold);
+        free_untold(untold);
     }
 }
 
@@ -82,16 +90,23 @@ static void keep(struct post_item *item)
     timer_set(channel->front->loops[0]->loop, &channel->retry, RETRY_MS, on_retry);
 }
 
-void front_tell(struct front *front, const struct front_message *message)
+void front_tell_file(struct front *front, const struct front_message *message, int fd)
 {
     struct untold *untold;
 
-    if (send_message(front, message) != -EAGAIN)
+    if (send_message(front, message, fd) != -EAGAIN) {
+        fd_close(&fd);
         return;
+    }
     untold = must_alloc(1, sizeof(*untold));
-    *untold =
-        (struct untold){.item = {.run = keep}, .channel = front->channel, .message = *message};
+    *untold = (struct untold){
+        .item = {.run = keep}, .channel = front->channel, .message = *message, .fd = fd};
     post_send(front->posts[0], &untold->item);
+}
+
+void front_tell(struct front *front, const struct front_message *message)
+{
+    front_tell_file(front, message, -1);
 }
 
 /* ---- From master ---- */
@@ -192,6 +207,12 @@ static void take_message(struct front *front, const struct front_message *messag
     case FRONT_REOPEN:
         on_reopen(front, fds);
         break;
+    case FRONT_REQUESTS_WANTED:
+        inquiry_start(front, message->number, (struct span){0});
+        break;
+    case FRONT_REQUEST_KILL:
+        inquiry_start(front, message->number, span_of(message->text));
+        break;
     case FRONT_STATUS:
         admin_take_status(front->loops[0]->admin, message->number, fds[0]);
         fds[0] = -1;
@@ -270,9 +291,9 @@ static bool wait_for_master(int fd)
     return poll(&poll_fd, 1, LAST_WAIT_MS) == 1;
 }
 
-static void send_last(struct channel *channel, const struct front_message *message)
+static void send_last(struct channel *channel, const struct untold *untold)
 {
-    while (send_message(channel->front, message) == -EAGAIN)
+    while (send_message(channel->front, &untold->message, untold->fd) == -EAGAIN)
         if (!wait_for_master(channel->front->options->channel))
             return;
 }
@@ -285,9 +306,8 @@ void channel_free(struct channel *channel)
     list_for_each_safe (link, &channel->untold) {
         struct untold *untold = CONTAINER_OF(link, struct untold, link);
 
-        send_last(channel, &untold->message);
-        list_remove(&untold->link);
-        free(untold);
+        send_last(channel, untold);
+        free_untold(untold);
     }
     loop_unwatch(&channel->watch);
     loop_unwatch(&channel->death);

@@ -32,7 +32,7 @@ struct front_message {
     uint32_t worker;
     uint32_t value;
     uint64_t number;
-    char text[200]; /* words, NUL-terminated */
+    char text[256]; /* words, NUL-terminated; room for any request id */
 };
 
 /* Sends a message with up to two descriptors. 0 or a negative errno (-EAGAIN: the other side is slow). */

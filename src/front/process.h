@@ -83,6 +83,9 @@ struct front_loop {
 /* Sends a message to master, from any loop; kept for later when master is slow. */
 void front_tell(struct front *front, const struct front_message *message);
 
+/* The same with a descriptor, which is closed when it is on its way; -1 = none. */
+void front_tell_file(struct front *front, const struct front_message *message, int fd);
+
 /* The loop's gauges. */
 static inline struct front_gauges *front_gauges(const struct front *front)
 {

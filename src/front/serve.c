@@ -391,6 +391,15 @@ static void on_late(void *data, uint32_t worker, uint32_t slot)
     front_tell(link->loop->front, &message);
 }
 
+static void on_killed(void *data, uint32_t worker)
+{
+    struct rack_link *link = data;
+    struct front_message message = {
+        .kind = FRONT_REQUEST_KILLED, .pool = link->pool, .worker = worker};
+
+    front_tell(link->loop->front, &message);
+}
+
 static void on_broken(void *data, uint32_t worker)
 {
     struct rack_link *link = data;
@@ -433,6 +442,7 @@ static void send_internal(void *data, struct exchange *exchange, struct span pat
 const struct rack_owner serve_rack_owner = {
     .on_wanted = on_wanted,
     .on_late = on_late,
+    .on_killed = on_killed,
     .on_broken = on_broken,
     .send_file = send_file,
     .send_internal = send_internal,

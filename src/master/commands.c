@@ -6,6 +6,7 @@
 #include "master/logs.h"
 #include "master/phase.h"
 #include "master/report.h"
+#include "master/requests.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -122,6 +123,7 @@ void commands_stopped(struct master *master)
     struct buf text = {.size = 0};
 
     backtraces_stopped(master);
+    requests_end(master);
     list_for_each_safe (link, &master->waiters) {
         struct master_waiter *waiter = CONTAINER_OF(link, struct master_waiter, link);
         answer_text(waiter->call, false, "the server was stopped meanwhile\n");
@@ -152,6 +154,12 @@ void commands_run(void *context, enum control_command command, struct span argum
     case CONTROL_READY:
         answer_text(call, phase_is_ready(master),
                     phase_is_ready(master) ? "ready\n" : "not ready\n");
+        break;
+    case CONTROL_REQUESTS:
+        requests_list(master, span_is(argument, "json"), call);
+        break;
+    case CONTROL_REQUEST_KILL:
+        requests_kill(master, argument, call);
         break;
     case CONTROL_STOP:
         (void)add_waiter(master, &master->stop_calls, call);

@@ -8,6 +8,7 @@
 #include "board/audit.h"
 #include "master/inbox.h"
 #include "master/phase.h"
+#include "master/requests.h"
 #include "pool/spawn.h"
 
 #include <errno.h>
@@ -152,9 +153,9 @@ static void on_channel(struct watch *watch, uint32_t events)
     int fds[2];
 
     while (front_message_receive(front->channel, &message, fds) == 1) {
+        inbox_take(front->master, front, &message, fds[0]);
         fd_close(&fds[0]);
         fd_close(&fds[1]);
-        inbox_take(front->master, front, &message);
     }
     if (events & EPOLLOUT)
         send_parcels(front);
@@ -452,6 +453,7 @@ bool fronts_ended(struct master *master, pid_t pid, int wait_status)
             continue;
         /* What it said before it ended still counts. */
         on_channel(&front->watch, 0);
+        requests_front_gone(master, front);
         forget(front);
         audit(master, entry);
         if (master->phase == MASTER_STARTING && !front->was_accepting)

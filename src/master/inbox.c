@@ -8,6 +8,7 @@
 #include "master/notify.h"
 #include "master/phase.h"
 #include "master/report.h"
+#include "master/requests.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -32,7 +33,7 @@ static void answer_status(struct master *master, struct master_front *front,
 }
 
 void inbox_take(struct master *master, struct master_front *front,
-                const struct front_message *message)
+                const struct front_message *message, int fd)
 {
     struct pool *pool = find_pool(master, message->pool);
 
@@ -59,6 +60,13 @@ void inbox_take(struct master *master, struct master_front *front,
         break;
     case FRONT_STATUS_WANTED:
         answer_status(master, front, message);
+        break;
+    case FRONT_REQUEST_KILLED:
+        if (pool)
+            pool_request_killed(pool, message->worker);
+        break;
+    case FRONT_REQUESTS:
+        requests_take(master, front, message, fd);
         break;
     case FRONT_DRAINED:
         master->cut += message->number;

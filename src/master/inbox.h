@@ -6,9 +6,9 @@
 
 #include "master/state.h"
 
-/* Handles one message of a front. */
+/* Handles one message of a front; its descriptor (-1 = none) stays the caller's. */
 void inbox_take(struct master *master, struct master_front *front,
-                const struct front_message *message);
+                const struct front_message *message, int fd);
 
 /* Writes what fronts must know of a pool's state. */
 void inbox_pool_state(const struct master_pool *pool, struct front_message *ret_message);

@@ -85,6 +85,7 @@ static void init(struct master *master, const struct master_options *options)
     list_init(&master->waiters);
     list_init(&master->stop_calls);
     list_init(&master->backtraces);
+    list_init(&master->inquiries);
     for (uint32_t i = 0; i < BOARD_FRONTS; i++) {
         master->fronts[i].channel = -1;
         list_init(&master->fronts[i].parcels);

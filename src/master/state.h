@@ -120,6 +120,8 @@ struct master {
     struct list waiters;
     struct list stop_calls; /* struct master_waiter without tickets */
     struct list backtraces; /* calls that wait for a worker's answer, see backtraces.c */
+    struct list inquiries;  /* `requests` calls that wait for fronts; requests.c */
+    uint64_t inquiry;       /* number of the latest */
 
     struct front_counters *counters; /* shared */
     struct master_front fronts[BOARD_FRONTS];

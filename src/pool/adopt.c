@@ -75,6 +75,7 @@ static void save_worker(const struct worker *worker, const struct saved_out *out
     if (worker->why != EXIT_NONE)
         saved_put(out, "why", exit_words[worker->why]);
     saved_put_number(out, "late", worker->is_late);
+    saved_put_number(out, "relieved", worker->is_relieved);
     saved_put_number(out, "excuse", worker->is_excuse);
 }
 
@@ -227,6 +228,7 @@ static bool adopt_worker(struct worker *worker, const struct saved_in *in)
                               .deadline_ms = number64(in, "deadline_ms"),
                               .why = why < EXIT_REASONS ? (enum exit_reason)why : EXIT_NONE,
                               .is_late = flag(in, "late"),
+                              .is_relieved = flag(in, "relieved"),
                               .is_excuse = flag(in, "excuse")};
     /* A state that needs a process and has none is one of another build's making. */
     if (!worker->pid && state != WORKER_ASKED && state != WORKER_UNWANTED && state != WORKER_DEAD)

@@ -347,12 +347,14 @@ static uint64_t check_late(struct pool *pool, uint32_t index, uint64_t now_ms)
     struct worker *worker = &pool->workers[index];
     uint32_t late;
 
-    if (worker->state != WORKER_RETIRING || !worker->is_late || worker->question)
+    if (worker->state != WORKER_RETIRING || !(worker->is_late || worker->is_relieved) ||
+        worker->question)
         return UINT64_MAX;
     late = instance_late(&pool->instance, index);
     if (late == 0 || instance_busy(&pool->instance, index) > late)
         return now_ms + LATE_LOOK_MS;
-    worker->why = EXIT_TIMEOUT;
+    if (worker->is_late)
+        worker->why = EXIT_TIMEOUT;
     crew_kill(pool, index);
     return UINT64_MAX;
 }
@@ -466,20 +468,34 @@ static uint64_t late_grace_ms(const struct pool *pool)
     return pool->settings->timeout_ms + pool->config->timeouts.stream_drain_ms + QUESTION_MS;
 }
 
+/* Its other requests are finished first; what the threads do is asked once, all of them at the same moment. */
+static void relieve(struct pool *pool, uint32_t index, enum exit_reason why)
+{
+    struct worker *worker = &pool->workers[index];
+
+    if (!worker->is_late && !worker->is_relieved && worker->pid)
+        question_ask(pool, index, QUESTION_FOR_LOG);
+    worker->is_late |= why == EXIT_TIMEOUT;
+    worker->is_relieved = true;
+    crew_retire(pool, index, why, late_grace_ms(pool));
+    plan_soon(pool);
+}
+
 void pool_worker_late(struct pool *pool, uint32_t worker, uint32_t slot)
 {
-    struct worker *its;
-
     if (worker >= size(pool) || slot >= pool->instance.board.shape.slots)
         return;
-    its = &pool->workers[worker];
     log_late(pool, worker, slot);
-    /* The threads of all its requests are seen at once, and it begins no more of them. */
-    if (!its->is_late && its->pid)
-        question_ask(pool, worker, QUESTION_FOR_LOG);
-    its->is_late = true;
-    crew_retire(pool, worker, EXIT_TIMEOUT, late_grace_ms(pool));
-    plan_soon(pool);
+    relieve(pool, worker, EXIT_TIMEOUT);
+}
+
+void pool_request_killed(struct pool *pool, uint32_t worker)
+{
+    if (worker >= size(pool) || !pool->workers[worker].pid)
+        return;
+    log_warn("pool=%s worker %d runs a request that was ended by hand, the worker is replaced",
+             pool->settings->name, (int)pool->workers[worker].pid);
+    relieve(pool, worker, EXIT_NORMAL);
 }
 
 bool pool_backtrace(struct pool *pool, pid_t pid, uint32_t *ret_worker)

@@ -158,6 +158,9 @@ void pool_worker_broken(struct pool *pool, uint32_t worker);
  * False when there is no such worker. */
 bool pool_backtrace(struct pool *pool, pid_t pid, uint32_t *ret_worker);
 
+/* A front has ended one of a worker's requests by hand: it goes as one that ran into `timeout` does. */
+void pool_request_killed(struct pool *pool, uint32_t worker);
+
 /* Retires every process, killing what is left after grace_ms; on_empty follows. */
 void pool_stop(struct pool *pool, uint64_t grace_ms);
 

@@ -47,6 +47,7 @@ struct worker {
     uint64_t deadline_ms;      /* in this state at most until then, 0 = no limit */
     enum exit_reason why;      /* of its retirement; EXIT_NONE while it is wanted */
     bool is_late;              /* a request of its ran into `timeout` */
+    bool is_relieved;          /* it goes when only requests are left that nobody waits for */
     struct question *question; /* open, or NULL; owned */
     bool is_excuse;            /* it answers with the exception that kept it from loading */
 };

@@ -98,8 +98,7 @@ void rack_detach(struct rack_job *job)
     release_job(job);
 }
 
-/* Lets go of a slot that no worker has. */
-static void give_back(struct rack_job *job)
+void rack_give_back(struct rack_job *job)
 {
     struct rack *rack = job->rack;
     uint32_t slot = job->slot;
@@ -268,7 +267,7 @@ static void expire(struct rack_job *job)
 
     rack_count(job->rack->options.counters.expired);
     exchange->retry_s = rack_retry_s(job->rack, 0);
-    give_back(job);
+    rack_give_back(job);
     exchange_refuse(exchange, REFUSAL_QUEUE_TIMEOUT);
 }
 
@@ -386,7 +385,7 @@ static void on_cancel(struct exchange *exchange)
 
     if (job->thread == RACK_NOBODY && queue_cancel(options->board, job->slot, job->turn)) {
         rack_count(options->counters.abandoned);
-        give_back(job);
+        rack_give_back(job);
         return;
     }
     exchange->times.taken_us = rack_taken_us(job);
@@ -430,7 +429,7 @@ static void end_killed(struct rack_job *job, enum rack_fate fate)
               job->rack->options.pool, fate == RACK_CUT ? "cut" : "answered 502", job->kills,
               SPAN_ARG(exchange->id), SPAN_ARG(exchange->request.method_text),
               SPAN_ARG(exchange->request.path));
-    give_back(job);
+    rack_give_back(job);
     if (fate == RACK_CUT)
         exchange_end(exchange, true);
     else

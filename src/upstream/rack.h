@@ -27,6 +27,8 @@ struct rack_owner {
     void (*on_wanted)(void *data);
     /* A request ran over its time limit; the client has its 504. */
     void (*on_late)(void *data, uint32_t worker, uint32_t slot);
+    /* A request that the worker runs was ended by hand: it does not know, and may never end. */
+    void (*on_killed)(void *data, uint32_t worker);
     /* The worker wrote what no worker writes. */
     void (*on_broken)(void *data, uint32_t worker);
     /* Answers with the file that the application names by this path below an internal root. */
@@ -71,6 +73,34 @@ void rack_start(struct rack *rack, struct exchange *exchange);
 /* A worker is dead (master has marked it): takes the pages it had published, then runs its requests
  * again or ends them, by the crash rules. */
 void rack_bury_worker(struct rack *rack, uint32_t worker);
+
+/* What becomes of a request now. */
+enum rack_stage {
+    RACK_QUEUED,
+    RACK_RUNNING,
+    RACK_STREAMING, /* its answer has begun and is open-ended */
+    RACK_LEFT,      /* nobody waits for it any more, but a worker still runs it */
+    RACK_STAGES
+};
+
+/* A request as its operator sees it; the spans are valid during the call only. Those of one that was LEFT
+ * come from the board: any bytes. */
+struct rack_request {
+    enum rack_stage stage;
+    uint32_t worker; /* UINT32_MAX: none */
+    uint64_t age_us; /* since it was complete */
+    uint64_t run_us; /* since it was taken; 0 = not yet */
+    struct span method, path, client, id;
+};
+
+typedef void rack_visit(void *data, const struct rack_request *request);
+
+/* Shows every request that waits or runs. */
+void rack_list(struct rack *rack, rack_visit *visit, void *data);
+
+/* Ends the requests of that id by hand, and shows them as they were. One that waits is answered 503; one
+ * that runs 502, or is cut when its answer has begun, and is never run again. */
+void rack_kill(struct rack *rack, struct span id, rack_visit *visit, void *data);
 
 /* Number of slots held now. */
 uint32_t rack_held(const struct rack *rack);

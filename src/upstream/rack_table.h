@@ -86,6 +86,9 @@ bool rack_fill(struct rack *rack, uint32_t slot, const struct exchange *exchange
  * and leaves the slot to be freed when it is DONE. */
 void rack_detach(struct rack_job *job);
 
+/* rack.c: the same for a job whose slot no worker has: it is free at once. */
+void rack_give_back(struct rack_job *job);
+
 /* rack.c: the job ends with an own page, or visibly cut when its head was sent; the worker is told. */
 void rack_refuse(struct rack_job *job, enum refusal refusal, enum slot_note note);
 

@@ -161,18 +161,6 @@ static void people_read_the_reason_beside_the_state(void **state)
     pool.error = NULL;
 }
 
-static void broken_utf8_never_gets_out(void **state)
-{
-    static const char *const broken[] = {"\x80", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80",
-                                         "\xe2\x82"};
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(broken); i++)
-        assert_int_equal(utf8_length(span_of(broken[i])), 0);
-    assert_int_equal(utf8_length(span_of("\xe2\x82\xac")), 3);
-    assert_int_equal(utf8_length(span_of("\xf0\x9f\x98\x80")), 4);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,7 +168,6 @@ int main(void)
         cmocka_unit_test(without_pools_the_lists_are_empty),
         cmocka_unit_test(what_a_terminal_would_obey_never_gets_there),
         cmocka_unit_test(people_read_the_reason_beside_the_state),
-        cmocka_unit_test(broken_utf8_never_gets_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,7 @@ static inline void world_open(struct world *world)
     list_init(&world->master.waiters);
     list_init(&world->master.stop_calls);
     list_init(&world->master.backtraces);
+    list_init(&world->master.inquiries);
 }
 
 static inline void world_close(struct world *world)

@@ -28,7 +28,7 @@ struct world {
     struct rack *rack;
     uint64_t spool_used;
     _Atomic uint64_t shed, expired, abandoned, reruns, underscores, streams;
-    unsigned wanted, late, broken, files, internals;
+    unsigned wanted, late, killed, broken, files, internals;
     uint32_t last_worker;
 };
 
@@ -44,6 +44,12 @@ static inline void world_on_late(void *data, uint32_t worker, uint32_t slot)
 {
     (void)slot;
     ((struct world *)data)->late++;
+    ((struct world *)data)->last_worker = worker;
+}
+
+static inline void world_on_killed(void *data, uint32_t worker)
+{
+    ((struct world *)data)->killed++;
     ((struct world *)data)->last_worker = worker;
 }
 
@@ -73,6 +79,7 @@ static inline void world_send_internal(void *data, struct exchange *exchange, st
 static const struct rack_owner world_owner = {
     .on_wanted = world_on_wanted,
     .on_late = world_on_late,
+    .on_killed = world_on_killed,
     .on_broken = world_on_broken,
     .send_internal = world_send_internal,
     .send_file = world_send_file,
