@@ -22,6 +22,8 @@ enum {
     CLI_TAKES_PRINT = 16,
     CLI_TAKES_POOL = 32,
     CLI_TAKES_REFERENCE = 64,
+    CLI_TAKES_TIMES = 128,
+    CLI_TAKES_UNIT = 256, /* which unit, and below which root */
 };
 
 struct cli_verb;
@@ -43,6 +45,9 @@ struct cli_call {
     bool help;                     /* --help */
     bool version;                  /* --version */
     const char *pool;              /* --pool NAME, or NULL */
+    const char *times;             /* --times N, or NULL */
+    const char *name;              /* --name NAME of a unit, or NULL */
+    const char *root;              /* --root FOLDER of another system, or NULL */
 };
 
 /* One row of the verb table. */

@@ -14,6 +14,8 @@ int cli_reopen(const struct cli_call *call);
 int cli_status(const struct cli_call *call);
 int cli_backtrace(const struct cli_call *call);
 int cli_requests(const struct cli_call *call);
+int cli_top(const struct cli_call *call);
+int cli_memory(const struct cli_call *call);
 int cli_healthcheck(const struct cli_call *call);
 int cli_check(const struct cli_call *call);
 int cli_print(const struct cli_call *call);

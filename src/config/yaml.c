@@ -44,7 +44,7 @@ static struct yaml *convert_scalar(struct walk *walk, const yaml_node_t *from, b
     node->plain = from->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     if (span_find(text, '\0') < text.size)
         reason = "a NUL byte has no place here";
-    else if (!is_key && expand_is_needed(text))
+    else if (!is_key && !walk->source->verbatim && expand_is_needed(text))
         reason = expand(arena, text, walk->source->environ, &node->text);
     else
         node->text = span_make(keep_text(arena, text), text.size);

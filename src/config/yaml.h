@@ -33,6 +33,7 @@ struct yaml_source {
     const char *file; /* as faults shall name it */
     struct span text;
     char **environ; /* for ${NAME} in scalars that are no keys */
+    bool verbatim;  /* nothing is replaced: the text is no configuration */
     struct arena *arena;
     struct faults *faults;
 };
