@@ -9,11 +9,6 @@ int cli_start(const struct cli_call *call)
     struct config *config = cli_load(call);
     struct master_options options = {
         .config = config, .argv = call->all, .environ_list = call->options.environ};
-    int status;
 
-    if (!config)
-        return CLI_FAILED;
-    status = master_run(&options);
-    config_free(config);
-    return status;
+    return config ? master_run(&options) : CLI_FAILED;
 }

@@ -46,17 +46,16 @@ static void put_pool(struct text *text, const char *metric, const struct front *
 
 static void put_requests(struct text *text, const struct front *front)
 {
-    const struct front_counters *counters = front->options->counters;
-
     put_head(text, "leat_requests", "counter", "Requests answered, by class of status.");
     for (uint32_t i = 0; i < front->sites.size && i < FRONT_COUNTED_SITES; i++) {
         const struct config_site *site = front->sites.sites[i].config;
+        struct front_site_counters *counters = front_site_counters(front, i);
 
         for (unsigned class = 1; class <= 5; class ++) {
             PUT(text, "leat_requests_total");
             put_label(text, "site", span_of(site->hosts.size ? site->hosts.items[0] : "*"), true);
             put_label(text, "pool", span_of(site->pool ? site->pool->name : ""), false);
-            PUT(text, ",status=\"%uxx\"} %llu\n", class, load(&counters->sites[i].statuses[class]));
+            PUT(text, ",status=\"%uxx\"} %llu\n", class, load(&counters->statuses[class]));
         }
     }
 }

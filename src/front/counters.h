@@ -55,7 +55,7 @@ struct front_counters {
     _Atomic uint64_t underscore_dropped;
     _Atomic uint64_t log_dropped;
     _Atomic uint64_t refusals[REFUSAL_COUNT];
-    struct front_site_counters sites[FRONT_COUNTED_SITES]; /* in the order of config.sites */
+    struct front_site_counters sites[FRONT_COUNTED_SITES];
     struct front_pool_counters pools[FRONT_COUNTED_POOLS];
 };
 

@@ -22,6 +22,7 @@ struct front_listener {
 struct front_pool {
     const struct config_pool *config;
     const struct board *board; /* mapped by master before the fork; bells are set */
+    uint32_t place;            /* in the counters */
 };
 
 /* Everything a front is given; it lives in master's memory and is inherited by the fork. */
@@ -33,6 +34,7 @@ struct front_options {
     uint32_t listener_size;
     const struct front_pool *pools; /* message pool numbers count in this array */
     uint32_t pool_size;
+    const uint32_t *site_places;     /* [config->site_size]: in the counters; NULL = its number */
     const int *descriptor_listeners; /* [pool]: listening socket of RUNTIME.<entry>; see board.h */
     int channel;                     /* SOCK_SEQPACKET to master */
     int death_pipe;                  /* end of file: master is gone */

@@ -92,18 +92,33 @@ static inline struct front_gauges *front_gauges(const struct front *front)
     return &front->options->counters->gauges[front->options->entry];
 }
 
+/* The place of a pool among the counted ones; the last one stands for those beyond. */
+static inline uint32_t front_pool_place(const struct front *front, uint32_t pool)
+{
+    uint32_t place = front->options->pools[pool].place;
+
+    return place < FRONT_COUNTED_POOLS ? place : FRONT_COUNTED_POOLS - 1;
+}
+
 /* The gauge of a pool's streams. */
 static inline _Atomic uint64_t *front_streams(const struct front *front, uint32_t pool)
 {
-    return &front_gauges(front)
-                ->streams[pool < FRONT_COUNTED_POOLS ? pool : FRONT_COUNTED_POOLS - 1];
+    return &front_gauges(front)->streams[front_pool_place(front, pool)];
 }
 
-/* The counters of a pool; the last ones stand for pools beyond the counted. */
+/* The counters of a pool, and of a site by its number in the configuration. */
 static inline struct front_pool_counters *front_pool_counters(const struct front *front,
                                                               uint32_t pool)
 {
-    struct front_counters *counters = front->options->counters;
+    return &front->options->counters->pools[front_pool_place(front, pool)];
+}
 
-    return &counters->pools[pool < FRONT_COUNTED_POOLS ? pool : FRONT_COUNTED_POOLS - 1];
+static inline struct front_site_counters *front_site_counters(const struct front *front,
+                                                              uint32_t site)
+{
+    const uint32_t *places = front->options->site_places;
+    uint32_t place = places ? places[site] : site;
+
+    return &front->options->counters
+                ->sites[place < FRONT_COUNTED_SITES ? place : FRONT_COUNTED_SITES - 1];
 }

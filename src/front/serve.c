@@ -256,12 +256,10 @@ static bool is_aborted(const struct exchange *exchange)
 static void count_site(struct front_loop *loop, const struct exchange *exchange, unsigned class)
 {
     const struct site *site = exchange->site;
-    uint32_t number;
 
     if (!site)
         return;
-    number = site->number < FRONT_COUNTED_SITES ? site->number : FRONT_COUNTED_SITES - 1;
-    front_count(&loop->front->options->counters->sites[number].statuses[class], 1);
+    front_count(&front_site_counters(loop->front, site->number)->statuses[class], 1);
     if (site->pool != SITE_NO_POOL)
         observe(front_pool_counters(loop->front, site->pool), &exchange->times);
 }

@@ -10,18 +10,17 @@
 struct asker {
     struct list link; /* in master's backtraces */
     struct control_call *call;
-    uint32_t pool;
+    const struct master_pool *pool;
     uint32_t worker;
 };
 
-static void wait_for(struct master *master, uint32_t pool, uint32_t worker,
-                     struct control_call *call)
+static void wait_for(struct master_pool *pool, uint32_t worker, struct control_call *call)
 {
     struct asker *asker = must_alloc(1, sizeof *asker);
 
     *asker = (struct asker){.call = call, .pool = pool, .worker = worker};
     list_init(&asker->link);
-    list_push_back(&master->backtraces, &asker->link);
+    list_push_back(&pool->master->backtraces, &asker->link);
 }
 
 static void answer(struct asker *asker, bool ok, struct span text)
@@ -33,8 +32,8 @@ static void answer(struct asker *asker, bool ok, struct span text)
 
 static bool is_mold(const struct master *master, pid_t pid)
 {
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        list_for_each (link, &master->pools[i].pool->molds)
+    list_for_each (instance, &master->instances)
+        list_for_each (link, &CONTAINER_OF(instance, struct master_pool, link)->pool->molds)
             if (CONTAINER_OF(link, struct mold, link)->pid == pid)
                 return true;
     return false;
@@ -78,8 +77,8 @@ static void refuse(const struct master *master, uint64_t pid, struct control_cal
         (void)buf_printf(&text, "there is no worker %llu.", (unsigned long long)pid);
     (void)buf_append(&text, span_of(" Workers now:"));
     before = text.size;
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        add_workers(master->pools[i].pool, &text);
+    list_for_each (link, &master->instances)
+        add_workers(CONTAINER_OF(link, struct master_pool, link)->pool, &text);
     (void)buf_append(&text, span_of(text.size == before ? " none\n" : "\n"));
     control_answer(call, false, buf_span(&text), false);
     buf_done(&text);
@@ -94,10 +93,11 @@ void backtraces_ask(struct master *master, struct span argument, struct control_
         control_answer(call, false, span_of("backtrace needs the PID of a worker\n"), false);
         return;
     }
-    for (uint32_t i = 0; i < master->pool_size && pid <= INT32_MAX; i++) {
-        if (!pool_backtrace(master->pools[i].pool, (pid_t)pid, &worker))
+    list_for_each (link, &master->instances) {
+        struct master_pool *mine = CONTAINER_OF(link, struct master_pool, link);
+        if (pid > INT32_MAX || !pool_backtrace(mine->pool, (pid_t)pid, &worker))
             continue;
-        wait_for(master, i, worker, call);
+        wait_for(mine, worker, call);
         return;
     }
     refuse(master, pid, call);
@@ -107,7 +107,7 @@ void backtraces_answer(struct master_pool *pool, uint32_t worker, bool ok, struc
 {
     list_for_each_safe (link, &pool->master->backtraces) {
         struct asker *asker = CONTAINER_OF(link, struct asker, link);
-        if (asker->pool == pool->number && asker->worker == worker)
+        if (asker->pool == pool && asker->worker == worker)
             answer(asker, ok, text);
     }
 }

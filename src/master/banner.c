@@ -2,6 +2,7 @@
 #include "master/banner.h"
 
 #include "base/version.h"
+#include "master/edition.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -22,13 +23,14 @@ static bool is_loopback(const struct address *address)
 
 static void write_listeners(const struct master *master, struct buf *out)
 {
+    const struct edition *edition = master->edition;
     const char *last = "";
 
-    for (uint32_t i = 0; i < master->listener_size; i++) {
-        const struct master_listener *listener = &master->listeners[i];
+    for (uint32_t i = 0; i < edition->listener_size; i++) {
+        const struct front_listener *listener = &edition->front_listeners[i];
         char text[CONTROL_PATH + 64];
         const char *shown = listener->config->shown;
-        if ((int)i == master->admin_listener)
+        if ((int)i == edition->admin_listener)
             continue;
         (void)address_format(&listener->address, text, sizeof text);
         /* localhost is two addresses and one URL. */
@@ -41,8 +43,8 @@ static void write_listeners(const struct master *master, struct buf *out)
                              span_of("    reachable only from inside this container; -b 0.0.0.0 "
                                      "opens it\n"));
     }
-    if (master->admin_listener >= 0)
-        (void)buf_printf(out, "  admin %s\n", master->admin_config.shown);
+    if (edition->admin_listener >= 0)
+        (void)buf_printf(out, "  admin %s\n", edition->admin_config.shown);
 }
 
 static void write_pool(const struct pool *pool, struct buf *out)
@@ -72,7 +74,7 @@ void banner_write(const struct master *master, double seconds, struct buf *out)
                      (int)getpid());
     write_listeners(master, out);
     for (uint32_t i = 0; i < master->pool_size; i++)
-        write_pool(master->pools[i].pool, out);
+        write_pool(master->pools[i]->pool, out);
     (void)buf_printf(out, "  ready in %.1f s%s\n", seconds,
                      master->config->daemonize ? "" : "; Ctrl-C stops it");
 }

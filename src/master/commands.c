@@ -31,6 +31,7 @@ static struct master_waiter *add_waiter(struct master *master, struct list *list
     struct master_waiter *waiter = must_alloc(1, sizeof *waiter);
 
     *waiter = (struct master_waiter){.call = call};
+    waiter->ticket_size = master->pool_size;
     waiter->tickets = must_alloc(master->pool_size + 1, sizeof *waiter->tickets);
     list_init(&waiter->link);
     list_push_back(list, &waiter->link);
@@ -52,7 +53,7 @@ static void refuse_name(const struct master *master, struct span name, struct co
     (void)buf_printf(&text, "there is no pool \"%.*s\"; there %s", SPAN_ARG(name),
                      master->pool_size ? "are:" : "is none");
     for (uint32_t i = 0; i < master->pool_size; i++)
-        (void)buf_printf(&text, "%s%s", i ? ", " : " ", master->pools[i].pool->settings->name);
+        (void)buf_printf(&text, "%s%s", i ? ", " : " ", master->pools[i]->pool->settings->name);
     (void)buf_append_byte(&text, '\n');
     control_answer(call, false, buf_span(&text), false);
     buf_done(&text);
@@ -64,10 +65,10 @@ static void restart(struct master *master, struct span name, struct control_call
     bool found = false;
 
     for (uint32_t i = 0; i < master->pool_size; i++) {
-        struct pool *pool = master->pools[i].pool;
+        struct pool *pool = master->pools[i]->pool;
         if (name.size && !span_is(name, pool->settings->name))
             continue;
-        waiter->tickets[i] = pool_restart(pool);
+        waiter->tickets[i] = (struct master_ticket){master->pools[i], pool_restart(pool)};
         found = true;
     }
     if (found)
@@ -82,15 +83,25 @@ static void restart(struct master *master, struct span name, struct control_call
 void commands_restart_all(struct master *master)
 {
     for (uint32_t i = 0; i < master->pool_size && master->phase == MASTER_RUNNING; i++)
-        (void)pool_restart(master->pools[i].pool);
+        (void)pool_restart(master->pools[i]->pool);
 }
 
-static bool waits(const struct master *master, const struct master_waiter *waiter)
+static bool waits(const struct master_waiter *waiter)
 {
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        if (waiter->tickets[i])
+    for (uint32_t i = 0; i < waiter->ticket_size; i++)
+        if (waiter->tickets[i].pool)
             return true;
     return false;
+}
+
+/* The waiter's ticket of that pool, up to that number; or NULL. */
+static struct master_ticket *find_ticket(const struct master_waiter *waiter,
+                                         const struct master_pool *pool, uint32_t number)
+{
+    for (uint32_t i = 0; i < waiter->ticket_size; i++)
+        if (waiter->tickets[i].pool == pool && waiter->tickets[i].number <= number)
+            return &waiter->tickets[i];
+    return NULL;
 }
 
 void commands_restarted(struct master_pool *pool, uint32_t ticket, const char *failure)
@@ -100,9 +111,10 @@ void commands_restarted(struct master_pool *pool, uint32_t ticket, const char *f
 
     list_for_each_safe (link, &master->waiters) {
         struct master_waiter *waiter = CONTAINER_OF(link, struct master_waiter, link);
-        if (waiter->tickets[pool->number] == 0 || waiter->tickets[pool->number] > ticket)
+        struct master_ticket *its_ticket = find_ticket(waiter, pool, ticket);
+        if (!its_ticket)
             continue;
-        waiter->tickets[pool->number] = 0;
+        its_ticket->pool = NULL;
         waiter->failed |= failure != NULL;
         if (failure)
             (void)buf_printf(&waiter->text, "pool %s: restart failed, %s\n", its->settings->name,
@@ -110,7 +122,7 @@ void commands_restarted(struct master_pool *pool, uint32_t ticket, const char *f
         else
             (void)buf_printf(&waiter->text, "pool %s restarted: generation %u, %s\n",
                              its->settings->name, its->current->generation, its->current->release);
-        if (waits(master, waiter))
+        if (waits(waiter))
             continue;
         control_answer(waiter->call, !waiter->failed, buf_span(&waiter->text), false);
         free_waiter(waiter);

@@ -50,20 +50,6 @@ int fronts_prepare(struct master *master, struct faults *faults)
         return -1;
     }
     master->counters = memory;
-    master->front_listeners =
-        must_alloc(master->listener_size + 1, sizeof *master->front_listeners);
-    master->front_pools = must_alloc(master->pool_size + 1, sizeof *master->front_pools);
-    for (uint32_t i = 0; i < master->listener_size; i++)
-        master->front_listeners[i] =
-            (struct front_listener){.fd = master->listeners[i].fd,
-                                    .address = master->listeners[i].address,
-                                    .config = master->listeners[i].config};
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        master->front_pools[i] =
-            (struct front_pool){.config = master->pools[i].pool->settings,
-                                .board = &master->pools[i].pool->instance.board};
-    for (uint32_t i = 0; i < master->pool_size && i < FRONT_COUNTED_POOLS; i++)
-        master->pools[i].pool->options.exit_counts = master->counters->pools[i].exits;
     return 0;
 }
 
@@ -71,8 +57,6 @@ void fronts_done(struct master *master)
 {
     if (master->counters)
         (void)munmap(master->counters, sizeof *master->counters);
-    free(master->front_listeners);
-    free(master->front_pools);
 }
 
 uint32_t fronts_size(const struct master *master)
@@ -146,6 +130,24 @@ void fronts_tell_all(struct master *master, const struct front_message *message,
         fronts_tell(&master->fronts[i], message, fds, count);
 }
 
+uint32_t fronts_tell_users(const struct master_pool *pool, const struct front_message *message)
+{
+    struct master *master = pool->master;
+    struct front_message addressed = *message;
+    uint32_t told = 0;
+
+    for (uint32_t i = 0; i < BOARD_FRONTS; i++) {
+        struct master_front *front = &master->fronts[i];
+        int64_t number = front->pid ? edition_find_pool(front->edition, pool) : -1;
+        if (number < 0)
+            continue;
+        addressed.pool = (uint32_t)number;
+        fronts_tell(front, &addressed, NULL, 0);
+        told++;
+    }
+    return told;
+}
+
 static void on_channel(struct watch *watch, uint32_t events)
 {
     struct master_front *front = CONTAINER_OF(watch, struct master_front, watch);
@@ -167,28 +169,27 @@ static void on_channel(struct watch *watch, uint32_t events)
 /* ---- Starting ---- */
 
 /* The lowest entry that is free in every board, or -1. */
-static int find_entry(const struct master *master)
+static int find_entry(const struct edition *edition)
 {
     for (int entry = 0; entry < BOARD_FRONTS; entry++) {
-        bool is_free = master->fronts[entry].pid == 0;
-        for (uint32_t i = 0; i < master->pool_size && is_free; i++)
-            is_free = atomic_load(&master->front_pools[i].board->fronts[entry].life) == BOARD_FREE;
+        bool is_free = edition->master->fronts[entry].pid == 0;
+        for (uint32_t i = 0; i < edition->pool_size && is_free; i++)
+            is_free = atomic_load(&edition->front_pools[i].board->fronts[entry].life) == BOARD_FREE;
         if (is_free)
             return entry;
     }
     return -1;
 }
 
-static void descriptor_path(const struct master *master, uint32_t pool, uint32_t entry, char *out,
-                            size_t room)
+static void descriptor_path(const struct master_pool *pool, uint32_t entry, char *out, size_t room)
 {
-    (void)snprintf(out, room, "%s.%u", master->pools[pool].runtime, entry);
+    (void)snprintf(out, room, "%s.%u", pool->runtime, entry);
 }
 
 /* The socket RUNTIME.<entry>, reachable for the pool's user only. */
-static int open_descriptor_listener(struct master *master, uint32_t pool, uint32_t entry)
+static int open_descriptor_listener(const struct master_pool *pool, uint32_t entry)
 {
-    const struct mold *mold = master->pools[pool].pool->current;
+    const struct mold *mold = pool->pool->current;
     struct listen_options options = {
         .backlog = DESCRIPTOR_BACKLOG, .mode = 0600, .uid = -1, .gid = -1, .packets = true};
     char text[BOARD_RUNTIME_BYTES + 16] = "unix:";
@@ -197,43 +198,44 @@ static int open_descriptor_listener(struct master *master, uint32_t pool, uint32
 
     if (mold && mold->account.change)
         options.uid = (long)mold->account.uid;
-    descriptor_path(master, pool, entry, text + 5, sizeof text - 5);
+    descriptor_path(pool, entry, text + 5, sizeof text - 5);
     if (!address_parse(span_of(text), &address))
         return -ENAMETOOLONG;
     return listen_open(&address, &options, &reason);
 }
 
-static void close_descriptor_listeners(struct master *master, int *fds)
+static void close_descriptor_listeners(const struct edition *edition, int *fds)
 {
-    for (uint32_t i = 0; i < master->pool_size; i++)
+    for (uint32_t i = 0; i < edition->pool_size; i++)
         fd_close(&fds[i]);
     free(fds);
 }
 
-static int *open_descriptor_listeners(struct master *master, uint32_t entry, struct faults *faults)
+static int *open_descriptor_listeners(const struct edition *edition, uint32_t entry,
+                                      struct faults *faults)
 {
-    int *fds = must_alloc(master->pool_size + 1, sizeof *fds);
+    int *fds = must_alloc(edition->pool_size + 1, sizeof *fds);
 
-    for (uint32_t i = 0; i < master->pool_size; i++)
+    for (uint32_t i = 0; i < edition->pool_size; i++)
         fds[i] = -1;
-    for (uint32_t i = 0; i < master->pool_size; i++) {
-        int fd = open_descriptor_listener(master, i, entry);
+    for (uint32_t i = 0; i < edition->pool_size; i++) {
+        int fd = open_descriptor_listener(edition->pools[i], entry);
         if (fd >= 0) {
             fds[i] = fd;
             continue;
         }
-        faults_add(faults, NULL, 0, 0, NULL, "cannot listen on %s.%u: %s", master->pools[i].runtime,
-                   entry, strerror(-fd));
-        close_descriptor_listeners(master, fds);
+        faults_add(faults, NULL, 0, 0, NULL, "cannot listen on %s.%u: %s",
+                   edition->pools[i]->runtime, entry, strerror(-fd));
+        close_descriptor_listeners(edition, fds);
         return NULL;
     }
     return fds;
 }
 
-static void set_life(struct master *master, uint32_t entry, uint32_t life, pid_t pid)
+static void set_life(const struct edition *edition, uint32_t entry, uint32_t life, pid_t pid)
 {
-    for (uint32_t i = 0; i < master->pool_size; i++) {
-        struct board_front *place = &master->front_pools[i].board->fronts[entry];
+    for (uint32_t i = 0; i < edition->pool_size; i++) {
+        struct board_front *place = &edition->front_pools[i].board->fronts[entry];
         atomic_store(&place->pid, (uint32_t)pid);
         atomic_store(&place->life, life);
     }
@@ -246,19 +248,19 @@ static void add_fd(int *fds, size_t *size, int fd)
 }
 
 /* Every descriptor a front keeps, besides the standard ones. */
-static int *list_kept(const struct master *master, const struct front_options *options,
-                      size_t *ret_size)
+static int *list_kept(const struct front_options *options, size_t *ret_size)
 {
-    size_t bells = (size_t)BOARD_FRONTS * master->loops;
-    int *fds = must_alloc(master->listener_size + master->pool_size * (bells + 1) + 8, sizeof *fds);
+    size_t bells = (size_t)BOARD_FRONTS * options->loops;
+    int *fds =
+        must_alloc(options->listener_size + options->pool_size * (bells + 1) + 8, sizeof *fds);
     size_t size = 0;
 
-    for (uint32_t i = 0; i < master->listener_size; i++)
-        add_fd(fds, &size, master->listeners[i].fd);
-    for (uint32_t i = 0; i < master->pool_size; i++) {
+    for (uint32_t i = 0; i < options->listener_size; i++)
+        add_fd(fds, &size, options->listeners[i].fd);
+    for (uint32_t i = 0; i < options->pool_size; i++) {
         add_fd(fds, &size, options->descriptor_listeners[i]);
         for (size_t bell = 0; bell < bells; bell++)
-            add_fd(fds, &size, master->front_pools[i].board->bells[bell]);
+            add_fd(fds, &size, options->pools[i].board->bells[bell]);
     }
     add_fd(fds, &size, options->channel);
     add_fd(fds, &size, options->death_pipe);
@@ -279,17 +281,18 @@ static void ignore_signals(void)
         (void)signal(ignored[i], SIG_IGN);
 }
 
-_Noreturn static void run_front(struct master *master, pid_t parent,
+_Noreturn static void run_front(const struct edition *edition, pid_t parent,
                                 const struct front_options *options)
 {
     const char *step = "";
     size_t size;
-    int *fds = list_kept(master, options, &size);
+    int *fds = list_kept(options, &size);
     int result;
 
     log_name("front");
+    log_to(edition->log_fd);
     title_set("leat: front starting");
-    result = spawn_settle(parent, fds, size, NULL, &master->account, &step);
+    result = spawn_settle(parent, fds, size, NULL, &edition->master->account, &step);
     if (result != 0) {
         log_error("front %s: %s; it ends", step, strerror(-result));
         _exit(1);
@@ -298,20 +301,22 @@ _Noreturn static void run_front(struct master *master, pid_t parent,
     _exit(front_run(options));
 }
 
-static int fork_front(struct master *master, uint32_t entry, int *descriptors, int pair[2])
+static int fork_front(struct edition *edition, uint32_t entry, int *descriptors, int pair[2])
 {
-    struct front_options options = {.config = master->config,
+    struct master *master = edition->master;
+    struct front_options options = {.config = edition->config,
                                     .entry = entry,
-                                    .loops = master->loops,
-                                    .listeners = master->front_listeners,
-                                    .listener_size = master->listener_size,
-                                    .pools = master->front_pools,
-                                    .pool_size = master->pool_size,
+                                    .loops = edition->loops,
+                                    .listeners = edition->front_listeners,
+                                    .listener_size = edition->listener_size,
+                                    .pools = edition->front_pools,
+                                    .pool_size = edition->pool_size,
+                                    .site_places = edition->site_places,
                                     .descriptor_listeners = descriptors,
                                     .channel = pair[1],
                                     .death_pipe = master->death_pipe[0],
-                                    .access_log_fd = master->access_log_fd,
-                                    .admin_listener = master->admin_listener,
+                                    .access_log_fd = edition->access_log_fd,
+                                    .admin_listener = edition->admin_listener,
                                     .counters = master->counters,
                                     .exit_words = exit_words,
                                     .exit_size = ARRAY_LEN(exit_words)};
@@ -319,36 +324,41 @@ static int fork_front(struct master *master, uint32_t entry, int *descriptors, i
     pid_t parent = getpid();
     pid_t pid;
 
-    set_life(master, entry, BOARD_ALIVE, 0);
+    set_life(edition, entry, BOARD_ALIVE, 0);
     pid = fork();
     if (pid == 0)
-        run_front(master, parent, &options);
+        run_front(edition, parent, &options);
     if (pid == -1) {
-        set_life(master, entry, BOARD_FREE, 0);
+        set_life(edition, entry, BOARD_FREE, 0);
         return -errno;
     }
-    set_life(master, entry, BOARD_ALIVE, pid);
-    *front = (struct master_front){
-        .master = master, .pid = pid, .channel = pair[0], .started_ms = clock_ms()};
+    set_life(edition, entry, BOARD_ALIVE, pid);
+    *front = (struct master_front){.master = master,
+                                   .pid = pid,
+                                   .edition = edition_ref(edition),
+                                   .channel = pair[0],
+                                   .started_ms = clock_ms()};
     list_init(&front->parcels);
     return loop_watch(master->loop, &front->watch, front->channel, EPOLLIN, on_channel);
 }
 
 /* The new front learns what the former ones were told. */
-static void tell_state(struct master *master, struct master_front *front)
+static void tell_state(struct master_front *front)
 {
-    for (uint32_t i = 0; i < master->pool_size; i++) {
+    for (uint32_t i = 0; i < front->edition->pool_size; i++) {
         struct front_message message;
-        inbox_pool_state(&master->pools[i], &message);
+        inbox_pool_state(front->edition->pools[i], &message);
+        message.pool = i;
         fronts_tell(front, &message, NULL, 0);
     }
-    if (master->phase == MASTER_DELAY)
+    if (front->master->phase == MASTER_DELAY)
         fronts_tell(front, &(struct front_message){.kind = FRONT_LEAVE}, NULL, 0);
 }
 
-int fronts_start(struct master *master, struct faults *faults)
+int fronts_start(struct edition *edition, struct faults *faults)
 {
-    int entry = find_entry(master);
+    struct master *master = edition->master;
+    int entry = find_entry(edition);
     int pair[2];
     int *descriptors;
     int result;
@@ -357,40 +367,48 @@ int fronts_start(struct master *master, struct faults *faults)
         faults_add(faults, NULL, 0, 0, NULL, "workers still hold requests of all former fronts");
         return -1;
     }
-    descriptors = open_descriptor_listeners(master, (uint32_t)entry, faults);
+    descriptors = open_descriptor_listeners(edition, (uint32_t)entry, faults);
     if (!descriptors)
         return -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == -1) {
         faults_add(faults, NULL, 0, 0, NULL, "cannot open its channel: %s", strerror(errno));
-        close_descriptor_listeners(master, descriptors);
+        close_descriptor_listeners(edition, descriptors);
         return -1;
     }
-    result = fork_front(master, (uint32_t)entry, descriptors, pair);
+    result = fork_front(edition, (uint32_t)entry, descriptors, pair);
     fd_close(&pair[1]);
-    close_descriptor_listeners(master, descriptors);
+    close_descriptor_listeners(edition, descriptors);
     if (result != 0) {
         faults_add(faults, NULL, 0, 0, NULL, "cannot fork a front: %s", strerror(-result));
         if (!master->fronts[entry].pid)
             fd_close(&pair[0]);
         return -1;
     }
-    tell_state(master, &master->fronts[entry]);
-    return 0;
+    tell_state(&master->fronts[entry]);
+    return entry;
 }
 
 /* ---- Ending ---- */
+
+/* What workers have let go of meanwhile. */
+static void audit_entries(struct master *master)
+{
+    list_for_each (link, &master->instances)
+        for (uint32_t entry = 0; entry < BOARD_FRONTS; entry++)
+            if (!master->fronts[entry].pid)
+                (void)audit_front(
+                    &CONTAINER_OF(link, struct master_pool, link)->pool->instance.board, entry);
+}
 
 static void on_front_due(struct timer *timer)
 {
     struct master *master = CONTAINER_OF(timer, struct master, front_timer);
     struct faults faults = {.size = 0};
 
-    for (uint32_t entry = 0; entry < BOARD_FRONTS; entry++)
-        for (uint32_t i = 0; i < master->pool_size && !master->fronts[entry].pid; i++)
-            (void)audit_front(master->front_pools[i].board, entry);
+    audit_entries(master);
     if (master->phase >= MASTER_DRAINING || fronts_size(master) > 0)
         return;
-    if (fronts_start(master, &faults) == 0)
+    if (fronts_start(master->edition, &faults) >= 0)
         return;
     if (log_allow(span_of("front-start"), 10, NULL))
         log_error("no front can be started: %s; tried again", faults.items[0].reason);
@@ -398,20 +416,24 @@ static void on_front_due(struct timer *timer)
     timer_set(master->loop, &master->front_timer, HELD_MS, on_front_due);
 }
 
-/* Gives back what it held, in its own boards and as one of those who audit dead workers. */
-static void audit(struct master *master, uint32_t entry)
+static void audit_board(struct master_pool *mine, uint32_t entry)
 {
+    const struct board *board = &mine->pool->instance.board;
     char path[BOARD_RUNTIME_BYTES + 16];
 
-    for (uint32_t i = 0; i < master->pool_size; i++) {
-        const struct board *board = master->front_pools[i].board;
-        descriptor_path(master, i, entry, path, sizeof path);
-        (void)unlink(path);
-        atomic_store(&board->fronts[entry].life, BOARD_DEAD);
-        (void)audit_front(board, entry);
-        for (uint32_t worker = 0; worker < board->shape.workers; worker++)
-            pool_audited(master->pools[i].pool, worker);
-    }
+    descriptor_path(mine, entry, path, sizeof path);
+    (void)unlink(path);
+    atomic_store(&board->fronts[entry].life, BOARD_DEAD);
+    (void)audit_front(board, entry);
+    for (uint32_t worker = 0; worker < board->shape.workers; worker++)
+        pool_audited(mine->pool, worker);
+}
+
+/* Gives back what it held, in its own boards and as one of those who audit dead workers. */
+static void audit(struct master *master, const struct edition *edition, uint32_t entry)
+{
+    for (uint32_t i = 0; i < edition->pool_size; i++)
+        audit_board(edition->pools[i], entry);
     memset(&master->counters->gauges[entry], 0, sizeof master->counters->gauges[entry]);
 }
 
@@ -423,6 +445,7 @@ static void forget(struct master_front *front)
         free_parcel(CONTAINER_OF(link, struct master_parcel, link));
     front->pid = 0;
     front->accepting = false;
+    front->edition = NULL;
 }
 
 static void replace(struct master *master, const struct master_front *front, int wait_status)
@@ -449,13 +472,15 @@ bool fronts_ended(struct master *master, pid_t pid, int wait_status)
 {
     for (uint32_t entry = 0; entry < BOARD_FRONTS; entry++) {
         struct master_front *front = &master->fronts[entry];
+        struct edition *edition = front->edition;
         if (front->pid != pid)
             continue;
         /* What it said before it ended still counts. */
         on_channel(&front->watch, 0);
         requests_front_gone(master, front);
         forget(front);
-        audit(master, entry);
+        audit(master, edition, entry);
+        edition_unref(edition);
         if (master->phase == MASTER_STARTING && !front->was_accepting)
             phase_fail_start(master, "the front process ended before it took connections");
         else if (master->phase < MASTER_DRAINING)

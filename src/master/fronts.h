@@ -6,13 +6,13 @@
  */
 #pragma once
 
-#include "master/state.h"
+#include "master/edition.h"
 
-/* Makes what all fronts share (counters, the lists they inherit). 0, or -1 with a fault. */
+/* Makes what all fronts share: the counters. 0, or -1 with a fault. */
 int fronts_prepare(struct master *master, struct faults *faults);
 
-/* Forks a front; 0, or -1 with a fault. */
-int fronts_start(struct master *master, struct faults *faults);
+/* Forks a front that runs on the edition; its entry, or -1 with a fault. */
+int fronts_start(struct edition *edition, struct faults *faults);
 
 /* Handles the end of a front; false when the PID is none's. */
 bool fronts_ended(struct master *master, pid_t pid, int wait_status);
@@ -22,6 +22,10 @@ void fronts_tell_all(struct master *master, const struct front_message *message,
                      size_t count);
 void fronts_tell(struct master_front *front, const struct front_message *message, const int *fds,
                  size_t count);
+
+/* Sends a message about the pool to every front that uses it, under the pool's number there; how many that
+ * are. */
+uint32_t fronts_tell_users(const struct master_pool *pool, const struct front_message *message);
 
 /* Fronts that run; one of them takes connections. */
 uint32_t fronts_size(const struct master *master);

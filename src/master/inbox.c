@@ -5,6 +5,7 @@
 #include "master/backtraces.h"
 #include "master/commands.h"
 #include "master/fronts.h"
+#include "master/instances.h"
 #include "master/notify.h"
 #include "master/phase.h"
 #include "master/report.h"
@@ -13,9 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct pool *find_pool(const struct master *master, uint32_t number)
+/* Fronts name pools by their number in the edition that they run on. */
+static struct pool *find_pool(const struct edition *edition, uint32_t number)
 {
-    return number < master->pool_size ? master->pools[number].pool : NULL;
+    return number < edition->pool_size ? edition->pools[number]->pool : NULL;
 }
 
 static void answer_status(struct master *master, struct master_front *front,
@@ -35,7 +37,7 @@ static void answer_status(struct master *master, struct master_front *front,
 void inbox_take(struct master *master, struct master_front *front,
                 const struct front_message *message, int fd)
 {
-    struct pool *pool = find_pool(master, message->pool);
+    struct pool *pool = find_pool(front->edition, message->pool);
 
     switch (message->kind) {
     case FRONT_ACCEPTING:
@@ -84,7 +86,7 @@ static struct master_pool *owner(struct pool *pool)
 void inbox_pool_state(const struct master_pool *pool, struct front_message *ret_message)
 {
     enum front_pool_state state = FRONT_POOL_STARTING;
-    struct front_message message = {.kind = FRONT_POOL_STATE, .pool = pool->number};
+    struct front_message message = {.kind = FRONT_POOL_STATE};
 
     if (pool_serving(pool->pool) > 0)
         state = FRONT_POOL_UP;
@@ -102,24 +104,20 @@ void inbox_pool_state(const struct master_pool *pool, struct front_message *ret_
 static void on_ready(struct pool *pool, uint32_t worker)
 {
     struct master_pool *mine = owner(pool);
-    struct front_message message = {
-        .kind = FRONT_WORKER_READY, .pool = mine->number, .worker = worker};
+    struct front_message message = {.kind = FRONT_WORKER_READY, .worker = worker};
 
-    fronts_tell_all(mine->master, &message, NULL, 0);
+    (void)fronts_tell_users(mine, &message);
 }
 
 static void on_dead(struct pool *pool, uint32_t worker)
 {
     struct master_pool *mine = owner(pool);
-    struct front_message message = {
-        .kind = FRONT_WORKER_DEAD, .pool = mine->number, .worker = worker};
+    struct front_message message = {.kind = FRONT_WORKER_DEAD, .worker = worker};
 
-    if (fronts_size(mine->master) == 0) {
-        (void)audit_worker_free(&pool->instance.board, worker);
-        pool_audited(pool, worker);
+    if (fronts_tell_users(mine, &message) > 0)
         return;
-    }
-    fronts_tell_all(mine->master, &message, NULL, 0);
+    (void)audit_worker_free(&pool->instance.board, worker);
+    pool_audited(pool, worker);
 }
 
 static void on_state(struct pool *pool)
@@ -128,7 +126,7 @@ static void on_state(struct pool *pool)
     struct front_message message;
 
     inbox_pool_state(mine, &message);
-    fronts_tell_all(mine->master, &message, NULL, 0);
+    (void)fronts_tell_users(mine, &message);
     notify_settle(mine->master);
 }
 
@@ -153,6 +151,7 @@ static void on_backtrace(struct pool *pool, uint32_t worker, bool ok, struct spa
 
 static void on_empty(struct pool *pool)
 {
+    instances_empty(owner(pool));
     phase_pool_gone(owner(pool)->master);
 }
 

@@ -46,9 +46,17 @@ static void remember_file(struct master_listener *listener)
     }
 }
 
-static int open_new(struct master_listener *listener, const char **ret_reason)
+static bool is_own_file(const struct master_listener *listener)
 {
-    const struct config_listener *config = listener->config;
+    struct stat info;
+
+    return !listener->inherited && listener->inode && lstat(listener->address.path, &info) == 0 &&
+           info.st_dev == listener->device && info.st_ino == listener->inode;
+}
+
+static int open_new(struct master_listener *listener, const struct config_listener *config,
+                    const char **ret_reason)
+{
     struct listen_options options = {.backlog = config->backlog ? (int)config->backlog : 1024,
                                      .mode = config->mode,
                                      .uid = find_owner(config->user),
@@ -61,91 +69,191 @@ static int open_new(struct master_listener *listener, const char **ret_reason)
 
 /* 1 when it is open, 0 when it may be missing, -1 with a fault. */
 static int open_one(struct master *master, const struct config_listener *config,
-                    struct master_listener *ret_listener, struct faults *faults)
+                    struct master_listener *listener, struct faults *faults)
 {
-    struct master_listener listener = {.config = config};
     const char *reason = NULL;
     bool covered = false;
 
-    if (!address_parse(span_of(config->address), &listener.address)) {
-        faults_add(faults, NULL, 0, 0, "listen", "%s is no address", config->address);
-        return -1;
-    }
-    listener.fd = passed_find(&master->environment, &listener.address, &covered);
-    if (listener.fd < 0 && covered)
+    listener->fd = passed_find(&master->environment, &listener->address, &covered);
+    if (listener->fd < 0 && covered)
         return 0;
-    listener.inherited = listener.fd >= 0;
-    if (listener.inherited)
-        (void)listen_adopt(listener.fd);
+    listener->inherited = listener->fd >= 0;
+    if (listener->inherited)
+        (void)listen_adopt(listener->fd);
     else
-        listener.fd = open_new(&listener, &reason);
-    if (config->optional && is_missing_family(listener.fd))
+        listener->fd = open_new(listener, config, &reason);
+    if (config->optional && is_missing_family(listener->fd))
         return 0;
-    if (listener.fd < 0) {
+    if (listener->fd < 0) {
         faults_add(faults, NULL, 0, 0, "listen", "cannot listen on %s: %s", config->address,
-                   reason ? reason : strerror(-listener.fd));
+                   reason ? reason : strerror(-listener->fd));
         return -1;
     }
-    remember_file(&listener);
-    *ret_listener = listener;
+    remember_file(listener);
     return 1;
 }
 
-static int add(struct master *master, const struct config_listener *config, struct faults *faults)
+static struct master_listener *new_listener(struct master *master, const struct address *address)
 {
-    int result = open_one(master, config, &master->listeners[master->listener_size], faults);
+    struct master_listener *listener = must_alloc(1, sizeof *listener);
 
-    master->listener_size += result == 1;
-    return result < 0 ? -1 : 0;
+    *listener = (struct master_listener){.fd = -1, .address = *address};
+    list_init(&listener->link);
+    list_push_back(&master->listeners, &listener->link);
+    return listener;
 }
 
-static bool is_open(const struct master *master, int fd)
+static void free_listener(struct master_listener *listener)
 {
-    for (uint32_t i = 0; i < master->listener_size; i++)
-        if (master->listeners[i].fd == fd)
+    if (is_own_file(listener))
+        (void)unlink(listener->address.path);
+    list_remove(&listener->link);
+    fd_close(&listener->fd);
+    if (listener->own)
+        free((char *)listener->own->address);
+    free(listener->own);
+    free(listener);
+}
+
+/* Who listens there already, whatever for; one whose file somebody else has replaced is nobody. */
+static struct master_listener *find_open(struct master *master, const struct address *address)
+{
+    list_for_each (link, &master->listeners) {
+        struct master_listener *listener = CONTAINER_OF(link, struct master_listener, link);
+        if (listener->fd >= 0 && address_equal(&listener->address, address) &&
+            (!listener->inode || listener->inherited || is_own_file(listener)))
+            return listener;
+    }
+    return NULL;
+}
+
+static struct master_listener *find_fd(const struct master *master, int fd)
+{
+    list_for_each (link, &master->listeners) {
+        struct master_listener *listener = CONTAINER_OF(link, struct master_listener, link);
+        if (listener->fd == fd)
+            return listener;
+    }
+    return NULL;
+}
+
+/* NULL with *ret_result 0 (it may be missing) or -1 (a fault). */
+static struct master_listener *find_or_open(struct master *master,
+                                            const struct config_listener *config, int *ret_result,
+                                            struct faults *faults)
+{
+    struct master_listener *listener;
+    struct address address;
+
+    *ret_result = -1;
+    if (!address_parse(span_of(config->address), &address)) {
+        faults_add(faults, NULL, 0, 0, "listen", "%s is no address", config->address);
+        return NULL;
+    }
+    listener = find_open(master, &address);
+    if (listener)
+        return listener;
+    listener = new_listener(master, &address);
+    *ret_result = open_one(master, config, listener, faults);
+    if (*ret_result == 1)
+        return listener;
+    free_listener(listener);
+    return NULL;
+}
+
+static void append(struct edition *edition, struct master_listener *listener,
+                   const struct config_listener *config)
+{
+    uint32_t number = edition->listener_size++;
+
+    listener->refs++;
+    edition->listeners[number] = listener;
+    edition->front_listeners[number] =
+        (struct front_listener){.fd = listener->fd, .address = listener->address, .config = config};
+}
+
+static int add(struct edition *edition, const struct config_listener *config, struct faults *faults)
+{
+    int result;
+    struct master_listener *listener = find_or_open(edition->master, config, &result, faults);
+
+    if (!listener)
+        return result;
+    append(edition, listener, config);
+    return 0;
+}
+
+static int add_admin(struct edition *edition, struct faults *faults)
+{
+    uint32_t number = edition->listener_size;
+    const char *address = edition->config->admin;
+
+    edition->admin_config = (struct config_listener){
+        .address = address, .mode = 0600, .backlog = ADMIN_BACKLOG, .shown = address};
+    if (add(edition, &edition->admin_config, faults) != 0)
+        return -1;
+    edition->admin_listener = (int)number;
+    return 0;
+}
+
+static bool has(const struct edition *edition, int fd)
+{
+    for (uint32_t i = 0; i < edition->listener_size; i++)
+        if (edition->listeners[i]->fd == fd)
             return true;
     return false;
 }
 
-/* A passed socket whose address the configuration does not name. */
-static void add_passed(struct master *master, const struct passed *passed)
+static struct master_listener *open_passed(struct master *master, const struct passed *passed)
 {
+    struct master_listener *listener = find_fd(master, passed->fd);
     char text[CONTROL_PATH + 64];
-    struct master_listener *listener = &master->listeners[master->listener_size];
-    bool is_admin = strcmp(passed->name, PASSED_ADMIN) == 0;
 
-    if (is_admin && master->admin_listener >= 0) {
+    if (!listener) {
+        listener = new_listener(master, &passed->address);
+        listener->fd = passed->fd;
+        listener->inherited = true;
+        (void)listen_adopt(passed->fd);
+    }
+    if (!listener->own) {
+        (void)address_format(&passed->address, text, sizeof text);
+        listener->own = must_alloc(1, sizeof *listener->own);
+        listener->own->address = listener->own->shown = must_copy(text);
+        log_info("listening on %s, passed as %s", text, passed->name);
+    }
+    return listener;
+}
+
+/* A passed socket whose address the configuration does not name. */
+static void add_passed(struct edition *edition, const struct passed *passed)
+{
+    bool is_admin = strcmp(passed->name, PASSED_ADMIN) == 0;
+    struct master_listener *listener;
+
+    if (is_admin && edition->admin_listener >= 0) {
         log_warn(
             "the socket %s was passed for the admin address, which the configuration names; it "
             "is left alone",
             passed->name);
         return;
     }
-    (void)address_format(&passed->address, text, sizeof text);
-    listener->own = must_alloc(1, sizeof *listener->own);
-    listener->own->address = listener->own->shown = must_copy(text);
-    listener->config = listener->own;
-    listener->address = passed->address;
-    listener->fd = passed->fd;
-    listener->inherited = true;
-    (void)listen_adopt(passed->fd);
+    listener = open_passed(edition->master, passed);
     if (is_admin) {
-        master->admin_listener = (int)master->listener_size;
-        master->admin_config = *listener->own;
+        edition->admin_listener = (int)edition->listener_size;
+        edition->admin_config = *listener->own;
     }
-    log_info("listening on %s, passed as %s", text, passed->name);
-    master->listener_size++;
+    append(edition, listener, listener->own);
 }
 
-static void add_all_passed(struct master *master)
+static void add_all_passed(struct edition *edition)
 {
     struct passed passed;
 
-    for (unsigned i = 0; passed_get(&master->environment, i, &passed); i++) {
-        if (is_open(master, passed.fd))
+    for (unsigned i = 0; passed_get(&edition->master->environment, i, &passed); i++) {
+        if (has(edition, passed.fd))
             continue;
         if (passed.listens)
-            add_passed(master, &passed);
+            add_passed(edition, &passed);
         else
             log_warn("descriptor %d, passed as %s, is no listening socket; it is left alone",
                      passed.fd, passed.name);
@@ -153,79 +261,65 @@ static void add_all_passed(struct master *master)
 }
 
 /* Who passes sockets and names no address has said where to listen. */
-static bool are_defaults_wanted(const struct master *master)
+static bool are_defaults_wanted(const struct edition *edition)
 {
     struct passed passed;
 
-    if (origin_find(master->config, "listen"))
+    if (origin_find(edition->config, "listen"))
         return true;
-    for (unsigned i = 0; passed_get(&master->environment, i, &passed); i++)
+    for (unsigned i = 0; passed_get(&edition->master->environment, i, &passed); i++)
         if (passed.listens && strcmp(passed.name, PASSED_ADMIN) != 0)
             return false;
     return true;
 }
 
-int listeners_open(struct master *master, struct faults *faults)
+int listeners_open(struct edition *edition, struct faults *faults)
 {
-    const struct config *config = master->config;
+    const struct config *config = edition->config;
+    size_t room = config->listener_size + 1 + passed_count(&edition->master->environment);
     int result = 0;
 
-    master->listeners = must_alloc(config->listener_size + 1 + passed_count(&master->environment),
-                                   sizeof *master->listeners);
-    master->admin_listener = -1;
-    for (uint32_t i = 0; i < config->listener_size && are_defaults_wanted(master); i++)
-        result |= add(master, &config->listeners[i], faults);
-    if (config->admin) {
-        master->admin_config = (struct config_listener){.address = config->admin,
-                                                        .mode = 0600,
-                                                        .backlog = ADMIN_BACKLOG,
-                                                        .shown = config->admin};
-        master->admin_listener = (int)master->listener_size;
-        result |= add(master, &master->admin_config, faults);
-    }
-    add_all_passed(master);
-    if (result == 0 && master->listener_size == 0) {
+    edition->front_listeners = must_alloc(room, sizeof *edition->front_listeners);
+    edition->listeners = must_alloc(room, sizeof *edition->listeners);
+    for (uint32_t i = 0; i < config->listener_size && are_defaults_wanted(edition); i++)
+        result |= add(edition, &config->listeners[i], faults);
+    if (config->admin)
+        result |= add_admin(edition, faults);
+    add_all_passed(edition);
+    if (result == 0 && edition->listener_size == 0) {
         faults_add(faults, NULL, 0, 0, "listen", "no address of the default can be listened on");
         result = -1;
     }
     return result;
 }
 
-static void remove_file(const struct master_listener *listener)
+/* What systemd passed goes on listening for the next of us. */
+static void release(struct master_listener *listener)
 {
-    struct stat info;
-
-    if (listener->inherited || listener->inode == 0)
+    if (listener->inherited || listener->fd < 0)
         return;
-    if (lstat(listener->address.path, &info) == 0 && info.st_dev == listener->device &&
-        info.st_ino == listener->inode)
+    listen_end(listener->fd);
+    if (is_own_file(listener))
         (void)unlink(listener->address.path);
+    listener->inode = 0;
+    fd_close(&listener->fd);
 }
 
 void listeners_release(struct master *master)
 {
-    for (uint32_t i = 0; i < master->listener_size; i++) {
-        struct master_listener *listener = &master->listeners[i];
-        /* What systemd passed goes on listening for the next of us. */
-        if (listener->fd >= 0 && !listener->inherited)
-            listen_end(listener->fd);
-        remove_file(listener);
-        listener->inode = 0;
-        fd_close(&listener->fd);
-    }
+    list_for_each (link, &master->listeners)
+        release(CONTAINER_OF(link, struct master_listener, link));
+}
+
+/* A socket that systemd passed may be wanted again by a later edition, and cannot be opened twice. */
+void listeners_unref(struct master_listener *listener)
+{
+    if (--listener->refs == 0 && (!listener->inherited || listener->fd < 0))
+        free_listener(listener);
 }
 
 void listeners_close(struct master *master)
 {
-    for (uint32_t i = 0; i < master->listener_size; i++) {
-        struct master_listener *listener = &master->listeners[i];
-        remove_file(listener);
-        fd_close(&listener->fd);
-        if (listener->own)
-            free((char *)listener->own->address);
-        free(listener->own);
-    }
-    free(master->listeners);
-    master->listeners = NULL;
-    master->listener_size = 0;
+    list_for_each_safe (link, &master->listeners)
+        free_listener(CONTAINER_OF(link, struct master_listener, link));
 }

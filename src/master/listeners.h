@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The listening sockets: opened before anything else, closed last. */
+/* The listening sockets: opened before anything else, closed last, shared by editions of the same address. */
 #pragma once
 
-#include "master/state.h"
+#include "master/edition.h"
 
-/* Opens all of them, taking those that systemd passed. 0, or -1 with a fault for each that failed. */
-int listeners_open(struct master *master, struct faults *faults);
+/* Opens those of the edition that are not open already, taking those that systemd passed. 0, or -1 with a
+ * fault for each that failed. */
+int listeners_open(struct edition *edition, struct faults *faults);
+
+/* Gives up an edition's reference; with the last one it is closed. */
+void listeners_unref(struct master_listener *listener);
 
 /* Closes master's copies before the fronts drain: the front that empties the backlogs then holds the last
  * one, and the moment between its last accept and its close is short. Meanwhile a new connection waits

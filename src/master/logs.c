@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "master/files.h"
 #include "master/fronts.h"
+#include "master/instances.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,20 +30,17 @@ static int open_one(const struct master *master, const char *key, const char *pa
     return 0;
 }
 
-int logs_open(struct master *master, struct faults *faults)
+int logs_open(struct edition *edition, struct faults *faults)
 {
-    const struct config *config = master->config;
+    const struct config *config = edition->config;
+    const struct master *master = edition->master;
     int result = 0;
 
     if (config->log)
-        result |= open_one(master, "log", config->log, &master->log_fd, faults);
+        result |= open_one(master, "log", config->log, &edition->log_fd, faults);
     if (config->access_log.format != CONFIG_LOG_OFF && config->access_log.file)
-        result |=
-            open_one(master, "access_log", config->access_log.file, &master->access_log_fd, faults);
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        if (config->pools[i]->log)
-            result |=
-                open_one(master, "log", config->pools[i]->log, &master->pools[i].log_fd, faults);
+        result |= open_one(master, "access_log", config->access_log.file, &edition->access_log_fd,
+                           faults);
     return result;
 }
 
@@ -62,34 +60,33 @@ static void reopen_one(const struct master *master, const char *path, int fd)
     (void)close(fresh);
 }
 
-void logs_reopen(struct master *master)
+void logs_tell_fronts(struct master *master)
 {
-    const struct config *config = master->config;
+    const struct edition *edition = master->edition;
     struct front_message message = {.kind = FRONT_REOPEN};
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    int fds[2] = {master->log_fd >= 0 ? master->log_fd : null, master->access_log_fd};
+    int fds[2] = {edition->log_fd >= 0 ? edition->log_fd : null, edition->access_log_fd};
 
-    reopen_one(master, config->log, master->log_fd);
-    reopen_one(master, config->access_log.file, master->access_log_fd);
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        reopen_one(master, config->pools[i]->log, master->pools[i].log_fd);
-    if (config->daemonize && master->log_fd >= 0) {
-        (void)dup2(master->log_fd, STDOUT_FILENO);
-        (void)dup2(master->log_fd, STDERR_FILENO);
+    if (edition->config->daemonize && edition->log_fd >= 0) {
+        (void)dup2(edition->log_fd, STDOUT_FILENO);
+        (void)dup2(edition->log_fd, STDERR_FILENO);
     }
     fronts_tell_all(master, &message, fds, fds[1] >= 0 ? 2 : 1);
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        pool_reopen(master->pools[i].pool);
     fd_close(&null);
-    log_info("log files reopened");
 }
 
-void logs_close(struct master *master)
+void logs_reopen(struct master *master)
 {
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        fd_close(&master->pools[i].log_fd);
-    fd_close(&master->access_log_fd);
-    if (master->log_fd >= 0)
-        log_to(STDERR_FILENO);
-    fd_close(&master->log_fd);
+    const struct edition *edition = master->edition;
+    const struct config *config = master->config;
+
+    reopen_one(master, config->log, edition->log_fd);
+    reopen_one(master, config->access_log.file, edition->access_log_fd);
+    logs_tell_fronts(master);
+    list_for_each (link, &master->instances) {
+        struct master_pool *mine = CONTAINER_OF(link, struct master_pool, link);
+        reopen_one(master, instances_log(mine->pool->config, mine->pool->settings), mine->log_fd);
+        pool_reopen(mine->pool);
+    }
+    log_info("log files reopened");
 }

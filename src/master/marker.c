@@ -38,7 +38,7 @@ static void look(struct master_pool *pool)
 static void tidy(struct master *master)
 {
     for (uint32_t i = 0; i < master->pool_size && !master->is_tidy; i++)
-        pool_tidy(master->pools[i].pool);
+        pool_tidy(master->pools[i]->pool);
     master->is_tidy = true;
 }
 
@@ -57,13 +57,16 @@ static void on_tick(struct timer *timer)
     master->ticked_requests = requests;
     master->is_tidy = false;
     for (uint32_t i = 0; i < master->pool_size && master->phase == MASTER_RUNNING; i++)
-        look(&master->pools[i]);
+        look(master->pools[i]);
+}
+
+void marker_note(struct master_pool *pool)
+{
+    pool->marker = read_marker(pool);
 }
 
 void marker_start(struct master *master)
 {
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        master->pools[i].marker = read_marker(&master->pools[i]);
     if (master->pool_size)
         timer_set(master->loop, &master->tick, LOOK_MS, on_tick);
 }

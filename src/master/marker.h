@@ -4,5 +4,8 @@
 
 #include "master/state.h"
 
-/* Remembers the times of now, and looks every two seconds in which requests came. */
+/* Remembers the time of now. */
+void marker_note(struct master_pool *pool);
+
+/* Looks every two seconds in which requests came. */
 void marker_start(struct master *master);

@@ -11,6 +11,7 @@
 #include "master/daemon.h"
 #include "master/fronts.h"
 #include "master/inbox.h"
+#include "master/instances.h"
 #include "master/listeners.h"
 #include "master/logs.h"
 #include "master/marker.h"
@@ -71,13 +72,11 @@ static void take_handed(struct master *master)
 
 static void init(struct master *master, const struct master_options *options)
 {
-    *master = (struct master){.config = options->config,
-                              .started_ms = clock_ms(),
+    struct edition *edition = edition_new(master, options->config);
+
+    *master = (struct master){.started_ms = clock_ms(),
                               .outcome_pipe = -1,
                               .signal_fd = -1,
-                              .admin_listener = -1,
-                              .log_fd = -1,
-                              .access_log_fd = -1,
                               .control_fd = -1,
                               .notify_fd = -1,
                               .death_pipe = {-1, -1},
@@ -86,6 +85,9 @@ static void init(struct master *master, const struct master_options *options)
     list_init(&master->stop_calls);
     list_init(&master->backtraces);
     list_init(&master->inquiries);
+    list_init(&master->listeners);
+    list_init(&master->instances);
+    task_init(&master->sweep_task, NULL);
     for (uint32_t i = 0; i < BOARD_FRONTS; i++) {
         master->fronts[i].channel = -1;
         list_init(&master->fronts[i].parcels);
@@ -94,6 +96,8 @@ static void init(struct master *master, const struct master_options *options)
     take_handed(master);
     fill_standard_descriptors();
     raise_limit(master);
+    edition_set(master, edition);
+    edition_unref(edition);
 }
 
 static int open_system(struct master *master, struct faults *faults)
@@ -152,26 +156,13 @@ static int find_account(struct master *master, struct faults *faults)
     return 0;
 }
 
-/* The bells of all fronts' loops travel to a mold in one message. */
-static void choose_loops(struct master *master)
-{
-    uint32_t wanted = master->config->loops;
-
-    master->loops = wanted ? wanted : 1;
-    if (master->loops <= INSTANCE_LOOPS_MAX)
-        return;
-    master->loops = INSTANCE_LOOPS_MAX;
-    log_warn("loops: %u are more than fit; %u are used", wanted, master->loops);
-}
-
 static int open_logs(struct master *master, struct faults *faults)
 {
-    if (logs_open(master, faults) != 0)
+    if (logs_open(master->edition, faults) != 0)
         return -1;
     if (master->config->daemonize)
-        daemon_leave_terminal(master->log_fd);
-    log_to(master->log_fd);
-    choose_loops(master);
+        daemon_leave_terminal(master->edition->log_fd);
+    log_to(master->edition->log_fd);
     return 0;
 }
 
@@ -221,49 +212,24 @@ static char *find_binary(void)
     return must_copy(path);
 }
 
-static int make_pool(struct master *master, uint32_t number, struct faults *faults)
-{
-    struct master_pool *mine = &master->pools[number];
-    struct pool_options options = {.loop = master->loop,
-                                   .config = master->config,
-                                   .settings = master->config->pools[number],
-                                   .loops = master->loops,
-                                   .runtime = mine->runtime,
-                                   .library = master->library,
-                                   .environ = master->environment.items,
-                                   .death_pipe = master->death_pipe[0],
-                                   .log_fd = mine->log_fd >= 0 ? mine->log_fd : -1,
-                                   .files = &master->files,
-                                   .host = &inbox_host,
-                                   .context = mine,
-                                   .handed_pid = number == 0 ? master->handed_pid : 0,
-                                   .handed_control = number == 0 ? master->handed_control : -1};
-
-    /* A file named by the server's log takes the application's output, too. */
-    if (options.log_fd == -1 && master->config->log && *master->config->log == '/')
-        options.log_fd = master->log_fd;
-    if (snprintf(mine->runtime, sizeof mine->runtime, "%s/%d-%u", master->run, (int)getpid(),
-                 number) >= (int)sizeof mine->runtime) {
-        faults_add(faults, NULL, 0, 0, NULL, "the path %s is too long for sockets", master->run);
-        return -1;
-    }
-    mine->pool = pool_new(&options, faults);
-    return mine->pool ? 0 : -1;
-}
-
 static int make_pools(struct master *master, struct faults *faults)
 {
+    struct edition *edition = master->edition;
+    uint32_t size = edition->config->pool_size;
     char *binary = find_binary();
 
-    if (master->pool_size)
+    if (size)
         master->library =
             ruby_find_library(environment_get(&master->environment, "LEAT_LIB"), binary, faults);
     free(binary);
-    if (master->pool_size && !master->library)
+    if (size && !master->library)
         return -1;
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        if (make_pool(master, i, faults) != 0)
+    for (; edition->pool_size < size; edition->pool_size++) {
+        edition->pools[edition->pool_size] = instances_new(edition, edition->pool_size, faults);
+        if (!edition->pools[edition->pool_size])
             return -1;
+        master->pool_size++;
+    }
     return 0;
 }
 
@@ -275,37 +241,31 @@ static int start_pools(struct master *master, struct faults *faults)
 
     for (uint32_t i = 0; i < master->pool_size; i++) {
         first[i] = faults->size;
-        if (pool_start(master->pools[i].pool, faults) != 0)
+        if (pool_start(master->pools[i]->pool, faults) != 0)
             continue;
         first[i] = SIZE_MAX;
         any = true;
     }
     for (uint32_t i = 0; i < master->pool_size && any; i++)
         if (first[i] != SIZE_MAX)
-            pool_fail_start(master->pools[i].pool, &faults->items[first[i]]);
+            pool_fail_start(master->pools[i]->pool, &faults->items[first[i]]);
     free(first);
     return any ? 0 : -1;
-}
-
-static void list_pools(struct master *master)
-{
-    master->pool_size = master->config->pool_size;
-    master->pools = must_alloc(master->pool_size + 1, sizeof *master->pools);
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        master->pools[i] = (struct master_pool){.master = master, .number = i, .log_fd = -1};
 }
 
 /* Everything that can be refused is asked for before an application loads. */
 static int open_all(struct master *master, struct faults *faults)
 {
-    list_pools(master);
     if (open_system(master, faults) != 0 || take_pidfile(master, faults) != 0 ||
-        listeners_open(master, faults) != 0 || find_account(master, faults) != 0 ||
+        listeners_open(master->edition, faults) != 0 || find_account(master, faults) != 0 ||
         open_logs(master, faults) != 0 || open_spool(master, faults) != 0 ||
         open_control(master, faults) != 0 || make_pools(master, faults) != 0 ||
-        fronts_prepare(master, faults) != 0 || start_pools(master, faults) != 0)
+        fronts_prepare(master, faults) != 0)
         return -1;
-    return fronts_start(master, faults);
+    edition_finish(master->edition);
+    if (start_pools(master, faults) != 0)
+        return -1;
+    return fronts_start(master->edition, faults) >= 0 ? 0 : -1;
 }
 
 static void print_faults(struct master *master, struct faults *faults)
@@ -321,30 +281,40 @@ static void print_faults(struct master *master, struct faults *faults)
     buf_done(&text);
 }
 
+/* Of the instances nothing but the references is left. */
+static void close_edition(struct master *master)
+{
+    if (master->edition->log_fd >= 0)
+        log_to(STDERR_FILENO);
+    master->edition->pool_size = 0;
+    edition_unref(master->edition);
+    listeners_close(master);
+}
+
 static void close_all(struct master *master)
 {
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        pool_free(master->pools[i].pool);
+    master->phase = MASTER_ENDED;
+    instances_done(master);
     timer_stop(&master->tick);
     timer_stop(&master->front_timer);
     timer_stop(&master->stop_timer);
     notify_close(master);
     place_close(master);
-    listeners_close(master);
+    close_edition(master);
     pidfile_give(&master->pidfile);
     commands_stopped(master);
     control_free(master->control);
     fd_close(&master->control_fd);
     fronts_done(master);
-    logs_close(master);
     signals_close(master);
     loop_free(master->loop);
     fd_close(&master->death_pipe[0]);
     fd_close(&master->death_pipe[1]);
     account_done(&master->account);
     environment_done(&master->environment);
+    edition_forget_names(&master->counted_pools);
+    edition_forget_names(&master->counted_sites);
     free(master->library);
-    free(master->pools);
 }
 
 static void run(struct master *master)

@@ -88,7 +88,7 @@ static void on_due(struct timer *timer)
 static bool is_restarting(const struct master *master)
 {
     for (uint32_t i = 0; i < master->pool_size; i++)
-        if (master->pools[i].pool && master->pools[i].pool->state == POOL_RESTARTING)
+        if (master->pools[i]->pool && master->pools[i]->pool->state == POOL_RESTARTING)
             return true;
     return false;
 }
@@ -119,7 +119,7 @@ static void describe(const struct master *master, char *out, size_t room)
     int size = snprintf(out, room, "%s", phase_word(master));
 
     for (uint32_t i = 0; i < master->pool_size; i++) {
-        const struct pool *pool = master->pools[i].pool;
+        const struct pool *pool = master->pools[i]->pool;
         if (!pool || size < 0 || (size_t)size >= room)
             continue;
         size += snprintf(out + size, room - (size_t)size, "%s %s %s", i ? "," : ":",

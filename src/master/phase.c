@@ -37,10 +37,16 @@ static void end(struct master *master)
     loop_stop(master->loop);
 }
 
+/* Of an instance, which may be one that retires already. */
+static struct pool *pool_of(const struct list *link)
+{
+    return CONTAINER_OF(link, struct master_pool, link)->pool;
+}
+
 static bool are_pools_empty(const struct master *master)
 {
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        if (master->pools[i].pool && !master->pools[i].pool->told_empty)
+    list_for_each (link, &master->instances)
+        if (!pool_of(link)->told_empty)
             return false;
     return true;
 }
@@ -60,8 +66,8 @@ static void retire(struct master *master)
         return;
     master->phase = MASTER_RETIRING;
     notify_settle(master);
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        pool_stop(master->pools[i].pool, grace_ms);
+    list_for_each (link, &master->instances)
+        pool_stop(pool_of(link), grace_ms);
     wait_at_most(master, grace_ms + KILLED_MS);
     end_when_gone(master);
 }
@@ -73,8 +79,8 @@ static uint64_t count_requests(const struct master *master)
 
     for (unsigned i = 0; i < BOARD_FRONTS; i++)
         count += atomic_load_explicit(&master->counters->gauges[i].answers, memory_order_relaxed);
-    for (uint32_t i = 0; i < master->pool_size; i++) {
-        const struct board *board = master->front_pools[i].board;
+    list_for_each (link, &master->instances) {
+        const struct board *board = &pool_of(link)->instance.board;
         for (uint32_t slot = 0; slot < board->shape.slots; slot++) {
             enum slot_state state = slot_look(board, slot).state;
             count += state != SLOT_FREE && state != SLOT_DONE && state != SLOT_CANCELLED;
@@ -89,9 +95,8 @@ static void kill_all(struct master *master)
     master->phase = MASTER_RETIRING;
     notify_stopping(master, KILLED_MS);
     fronts_kill(master);
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        if (master->pools[i].pool)
-            pool_kill(master->pools[i].pool);
+    list_for_each (link, &master->instances)
+        pool_kill(pool_of(link));
     wait_at_most(master, KILLED_MS);
     end_when_gone(master);
 }
@@ -135,8 +140,8 @@ static void on_stop_due(struct timer *timer)
         fronts_kill(master);
         wait_at_most(master, KILLED_MS);
         master->phase = MASTER_RETIRING;
-        for (uint32_t i = 0; i < master->pool_size; i++)
-            pool_stop(master->pools[i].pool, CUT_GRACE_MS);
+        list_for_each (link, &master->instances)
+            pool_stop(pool_of(link), CUT_GRACE_MS);
     } else if (!master->at_once) {
         kill_all(master);
     } else {
@@ -169,8 +174,8 @@ void phase_stop(struct master *master)
              (double)master->config->timeouts.drain_ms / 1000);
     master->phase = MASTER_DELAY;
     notify_stopping(master, longest_stop_ms(master));
-    for (uint32_t i = 0; i < master->pool_size; i++)
-        pool_drain(master->pools[i].pool);
+    list_for_each (link, &master->instances)
+        pool_drain(pool_of(link));
     if (master->config->timeouts.drain_delay_ms)
         delay(master);
     else
@@ -224,7 +229,7 @@ static void fail_pools(struct master *master)
 
     for (uint32_t i = 0; i < master->pool_size; i++)
         (void)buf_printf(&text, "%spool %s: %s", i ? "\nleat: " : "",
-                         master->pools[i].pool->settings->name, master->pools[i].pool->error);
+                         master->pools[i]->pool->settings->name, master->pools[i]->pool->error);
     (void)buf_append_byte(&text, '\0');
     phase_fail_start(master, buf_span(&text).data);
     buf_done(&text);
@@ -234,8 +239,8 @@ static void fail_pools(struct master *master)
 static void name_failed(const struct master *master, struct buf *out)
 {
     for (uint32_t i = 0; i < master->pool_size; i++) {
-        const struct pool *pool = master->pools[i].pool;
-        if (!master->pools[i].failed)
+        const struct pool *pool = master->pools[i]->pool;
+        if (!master->pools[i]->failed)
             continue;
         log_error("pool=%s does not start: %s; it is tried again, the others serve",
                   pool->settings->name, pool->error);
@@ -268,8 +273,8 @@ void phase_check_ready(struct master *master)
     if (master->phase != MASTER_STARTING)
         return;
     for (uint32_t i = 0; i < master->pool_size; i++) {
-        settled += master->pools[i].settled;
-        failed += master->pools[i].failed;
+        settled += master->pools[i]->settled;
+        failed += master->pools[i]->failed;
     }
     if (settled < master->pool_size)
         return;
@@ -294,7 +299,7 @@ bool phase_is_ready(const struct master *master)
     if (master->phase != MASTER_RUNNING || !fronts_accept(master))
         return false;
     for (uint32_t i = 0; i < master->pool_size; i++) {
-        const struct pool *pool = master->pools[i].pool;
+        const struct pool *pool = master->pools[i]->pool;
         if (pool_serving(pool) > 0 || pool->state == POOL_DOWN)
             return true;
     }

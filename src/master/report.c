@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "board/queue.h"
 #include "control/snapshot.h"
+#include "master/edition.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -83,12 +84,21 @@ static void fill_worker(const struct pool *pool, uint32_t index, struct arena *a
     out->state = worker_word(worker, out->busy > 0);
 }
 
+/* Of all instances that the pool has had, as long as there is room to count each. */
+static uint64_t count_exits(const struct pool *pool, unsigned reason)
+{
+    const _Atomic uint64_t *counted = pool->options.exit_counts;
+
+    return counted ? atomic_load_explicit(&counted[reason], memory_order_relaxed)
+                   : pool->exits[reason];
+}
+
 static const struct snapshot_exits *fill_exits(const struct pool *pool, struct arena *arena)
 {
     struct snapshot_exits *exits = take(arena, EXIT_REASONS * sizeof *exits);
 
     for (unsigned i = 0; i < EXIT_REASONS; i++)
-        exits[i] = (struct snapshot_exits){exit_word((enum exit_reason)i), pool->exits[i]};
+        exits[i] = (struct snapshot_exits){exit_word((enum exit_reason)i), count_exits(pool, i)};
     return exits;
 }
 
@@ -133,12 +143,18 @@ static void fill_molds(const struct pool *pool, struct arena *arena, struct snap
     out->molds = molds;
 }
 
+static struct front_pool_counters *counters_of(const struct master *master, uint32_t number)
+{
+    uint32_t place = master->pools[number]->counted;
+
+    return &master->counters->pools[place < FRONT_COUNTED_POOLS ? place : FRONT_COUNTED_POOLS - 1];
+}
+
 static void fill_queue(const struct master *master, uint32_t number, struct snapshot_pool *out)
 {
-    const struct pool *pool = master->pools[number].pool;
+    const struct pool *pool = master->pools[number]->pool;
     const struct board *board = &pool->instance.board;
-    uint32_t place = number < FRONT_COUNTED_POOLS ? number : FRONT_COUNTED_POOLS - 1;
-    struct front_pool_counters *counters = &master->counters->pools[place];
+    struct front_pool_counters *counters = counters_of(master, number);
     int64_t oldest_us = queue_oldest_us(board, clock_us());
 
     out->queue.length = queue_length(board);
@@ -152,7 +168,7 @@ static void fill_queue(const struct master *master, uint32_t number, struct snap
 static void fill_pool(const struct master *master, uint32_t number, struct arena *arena,
                       struct snapshot_pool *out)
 {
-    const struct pool *pool = master->pools[number].pool;
+    const struct pool *pool = master->pools[number]->pool;
     const struct mold *mold = pool->current;
     uint32_t wanted = pool_wanted(pool);
 
@@ -210,27 +226,28 @@ static const struct snapshot_helper *fill_fronts(const struct master *master, st
 static const struct snapshot_listener *fill_listeners(const struct master *master,
                                                       struct arena *arena, uint32_t *ret_size)
 {
+    const struct edition *edition = master->edition;
     struct snapshot_listener *listeners =
-        take(arena, (master->listener_size + 1) * sizeof *listeners);
+        take(arena, (edition->listener_size + 1) * sizeof *listeners);
 
-    for (uint32_t i = 0; i < master->listener_size; i++) {
+    for (uint32_t i = 0; i < edition->listener_size; i++) {
         char *text = take(arena, CONTROL_PATH + 64);
-        if ((int)i == master->admin_listener)
+        if ((int)i == edition->admin_listener)
             continue;
-        (void)address_format(&master->listeners[i].address, text, CONTROL_PATH + 64);
+        (void)address_format(&edition->front_listeners[i].address, text, CONTROL_PATH + 64);
         listeners[(*ret_size)++] =
-            (struct snapshot_listener){text, master->listeners[i].config->certificate};
+            (struct snapshot_listener){text, edition->front_listeners[i].config->certificate};
     }
     return listeners;
 }
 
-static uint64_t count_streams(const struct master *master, uint32_t pool)
+static uint64_t count_streams(const struct master *master, uint32_t place)
 {
     uint64_t count = 0;
 
-    for (unsigned i = 0; i < BOARD_FRONTS && pool < FRONT_COUNTED_POOLS; i++)
+    for (unsigned i = 0; i < BOARD_FRONTS && place < FRONT_COUNTED_POOLS; i++)
         count +=
-            atomic_load_explicit(&master->counters->gauges[i].streams[pool], memory_order_relaxed);
+            atomic_load_explicit(&master->counters->gauges[i].streams[place], memory_order_relaxed);
     return count;
 }
 
@@ -243,7 +260,7 @@ int report_write(const struct master *master, bool json, struct buf *out)
         .pid = (int)getpid(),
         .uptime_s = (double)(clock_ms() - master->started_ms) / 1000,
         .environment = master->config->environment,
-        .generation = 1,
+        .generation = master->edition->number,
         .pools = pools,
         .pool_size = master->pool_size,
     };
@@ -254,7 +271,7 @@ int report_write(const struct master *master, bool json, struct buf *out)
     fill_counters(master, &snapshot);
     for (uint32_t i = 0; i < master->pool_size; i++) {
         fill_pool(master, i, &arena, &pools[i]);
-        pools[i].streams = count_streams(master, i);
+        pools[i].streams = count_streams(master, master->pools[i]->counted);
     }
     result = json ? snapshot_json(&snapshot, out) : snapshot_text(&snapshot, out);
     arena_done(&arena);

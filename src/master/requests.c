@@ -115,9 +115,9 @@ void requests_kill(struct master *master, struct span id, struct control_call *c
 }
 
 /* A memory file of the front's, which may have changed it since: only what was read counts. */
-static char *read_listing(const struct master *master, int fd, size_t *ret_size)
+static char *read_listing(const struct master_front *front, int fd, size_t *ret_size)
 {
-    size_t limit = (size_t)LISTING_MAX * master->loops;
+    size_t limit = (size_t)LISTING_MAX * front->edition->loops;
     struct stat status;
     ssize_t size;
     char *text;
@@ -154,7 +154,7 @@ void requests_take(struct master *master, const struct master_front *front,
         return;
     inquiry->awaited[entry] = 0;
     inquiry->table.left_out += message->value;
-    inquiry->listings[entry] = read_listing(master, fd, &size);
+    inquiry->listings[entry] = read_listing(front, fd, &size);
     request_table_add(&inquiry->table, span_make(inquiry->listings[entry], size));
     finish_if_all(inquiry);
 }

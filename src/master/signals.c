@@ -23,6 +23,14 @@ static const int handled[] = {SIGTERM, SIGINT,  SIGQUIT, SIGHUP, SIGUSR1,
 static const int harmless[] = {SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF,
                                SIGIO,   SIGPWR,  SIGSTKFLT, SIGXFSZ};
 
+static bool is_of_pool(struct master *master, pid_t pid, int status)
+{
+    list_for_each (link, &master->instances)
+        if (pool_child_ended(CONTAINER_OF(link, struct master_pool, link)->pool, pid, status))
+            return true;
+    return false;
+}
+
 /* Children by whomever they were started; unknown ones are reaped too (PID 1 in a container). */
 static void reap(struct master *master)
 {
@@ -32,16 +40,14 @@ static void reap(struct master *master)
     for (;;) {
         bool known;
         /* First what they said, so that a worker is known before its end is told. */
-        for (uint32_t i = 0; i < master->pool_size; i++)
-            pool_read_reports(master->pools[i].pool);
+        list_for_each (link, &master->instances)
+            pool_read_reports(CONTAINER_OF(link, struct master_pool, link)->pool);
         pid = waitpid(-1, &status, WNOHANG);
         if (pid == -1 && errno == EINTR)
             continue;
         if (pid <= 0)
             return;
-        known = fronts_ended(master, pid, status);
-        for (uint32_t i = 0; i < master->pool_size && !known; i++)
-            known = pool_child_ended(master->pools[i].pool, pid, status);
+        known = fronts_ended(master, pid, status) || is_of_pool(master, pid, status);
         if (!known)
             log_debug("process %d ended, which is none of ours", (int)pid);
     }
@@ -75,7 +81,7 @@ static void hang_up(struct master *master, const struct signalfd_siginfo *info)
 static void adjust(struct master *master, int change)
 {
     if (master->pool_size && master->phase == MASTER_RUNNING)
-        pool_adjust(master->pools[0].pool, change);
+        pool_adjust(master->pools[0]->pool, change);
 }
 
 static void take(struct master *master, const struct signalfd_siginfo *info)

@@ -34,10 +34,12 @@ enum master_phase {
 
 enum { NOTIFY_STATUS_BYTES = 512 };
 
+/* A listening socket, shared by all editions that listen there. */
 struct master_listener {
-    int fd;
+    struct list link; /* in the master's listeners */
+    unsigned refs;    /* editions */
+    int fd;           /* -1: given up, only fronts that empty it have it still */
     struct address address;
-    const struct config_listener *config;
     struct config_listener *own; /* owned: of a passed socket that no listener names */
     bool inherited;              /* passed by systemd: its file is not ours to remove */
     dev_t device;                /* of a Unix socket's file */
@@ -55,7 +57,8 @@ struct master_parcel {
 /* A front by its entry in every board. */
 struct master_front {
     struct master *master;
-    pid_t pid; /* 0 = none */
+    pid_t pid;               /* 0 = none */
+    struct edition *edition; /* that it runs on; a counted reference */
     int channel;
     struct watch watch;
     struct list parcels;
@@ -64,28 +67,47 @@ struct master_front {
     uint64_t started_ms;
 };
 
+/* An instance of a pool: its board and processes, shared by all editions in which it has the same shape. */
 struct master_pool {
+    struct list link;            /* in the master's instances */
+    unsigned refs;               /* editions */
+    struct edition_config *held; /* whose settings it has; a counted reference */
     struct master *master;
-    uint32_t number;
+    uint32_t counted; /* its place in the counters, by its name */
     struct pool *pool;
     char runtime[BOARD_RUNTIME_BYTES];
-    int log_fd;      /* -1 = the server's */
+    int log_fd;      /* what its processes write to, owned; -1 = as master's */
+    bool retiring;   /* no edition has it any more: freed with its last process */
     bool settled;    /* the outcome of its first start is known */
     bool failed;     /* and it was a failure */
     uint64_t marker; /* mtime of tmp/restart.txt as last seen, nanoseconds; 0 = none */
+};
+
+/* A restart of one pool that somebody waits for; pool NULL: over. */
+struct master_ticket {
+    const struct master_pool *pool;
+    uint32_t number;
 };
 
 /* A `restart` call that waits for the outcome. */
 struct master_waiter {
     struct list link;
     struct control_call *call;
-    uint32_t *tickets; /* [pool]; 0 = not waited for, owned */
+    struct master_ticket *tickets; /* owned */
+    uint32_t ticket_size;
     bool failed;
     struct buf text;
 };
 
+/* What was once counted under a name stays there: another edition may have it in another order. */
+struct master_names {
+    char **items; /* owned */
+    uint32_t size;
+};
+
 struct master {
-    const struct config *config;
+    struct edition *edition;     /* the current one; a counted reference */
+    const struct config *config; /* the edition's, as are the pools below */
     struct environment environment;
     struct loop *loop;
     enum master_phase phase;
@@ -93,7 +115,6 @@ struct master {
     uint64_t started_ms;
 
     struct rlimit files;    /* RLIMIT_NOFILE as it was */
-    uint32_t loops;         /* of a front */
     int death_pipe[2];      /* [1] is open here alone */
     int outcome_pipe;       /* to the process that waits in the foreground, or -1 */
     struct account account; /* of the front */
@@ -104,13 +125,7 @@ struct master {
     bool hup_ignored;  /* at start, as nohup does */
 
     struct pidfile pidfile;
-    struct master_listener *listeners; /* owned */
-    uint32_t listener_size;
-    int admin_listener; /* index, or -1 */
-    struct config_listener admin_config;
-
-    int log_fd;        /* owned, or -1 */
-    int access_log_fd; /* owned, or -1 */
+    struct list listeners; /* struct master_listener: all that are open */
 
     char run[CONTROL_PATH];         /* RUN, "" when there is none */
     char socket_path[CONTROL_PATH]; /* of the control socket */
@@ -127,12 +142,15 @@ struct master {
     struct master_front fronts[BOARD_FRONTS];
     unsigned front_crashes; /* in a row */
     struct timer front_timer;
-    struct front_listener *front_listeners; /* what front_options points to, owned */
-    struct front_pool *front_pools;
+    struct master_names counted_pools;
+    struct master_names counted_sites;
 
-    struct master_pool *pools; /* owned */
+    struct master_pool **pools; /* of the current edition */
     uint32_t pool_size;
-    char *library; /* owned */
+    struct list instances;  /* struct master_pool: these, those that start and those that retire */
+    uint32_t instance_size; /* made so far */
+    struct task sweep_task; /* frees retired ones */
+    char *library;          /* owned */
     pid_t handed_pid;
     int handed_control;
 

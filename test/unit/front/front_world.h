@@ -130,7 +130,7 @@ static inline void world_start(void)
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; i < 2; i++)
         world.listeners[i].fd = world_listen(&world.listeners[i].address);
-    world.front_pool = (struct front_pool){&world.pool, &world.board};
+    world.front_pool = (struct front_pool){&world.pool, &world.board, 0};
     world.descriptor_listener = -1;
     world.options = (struct front_options){
         .config = &world.config,

@@ -23,7 +23,7 @@ struct world {
     struct config_pool settings;
     struct pool pool;
     struct master_pool master_pool;
-    struct front_pool front_pool;
+    struct master_pool *pools[2];
 };
 
 static inline void world_open(struct world *world)
@@ -46,11 +46,13 @@ static inline void world_open(struct world *world)
                                     .outcome_pipe = -1,
                                     .notify_fd = -1,
                                     .counters = must_alloc(1, sizeof *world->master.counters),
-                                    .pools = &world->master_pool,
-                                    .pool_size = 1,
-                                    .front_pools = &world->front_pool};
-    world->front_pool.board = &world->pool.instance.board;
+                                    .pools = world->pools,
+                                    .pool_size = 1};
     world->master_pool = (struct master_pool){.master = &world->master, .pool = &world->pool};
+    world->pools[0] = &world->master_pool;
+    list_init(&world->master.instances);
+    list_init(&world->master_pool.link);
+    list_push_back(&world->master.instances, &world->master_pool.link);
     list_init(&world->master.waiters);
     list_init(&world->master.stop_calls);
     list_init(&world->master.backtraces);

@@ -154,13 +154,14 @@ static void it_fails_with_the_reason_of_its_only_pool(void **state)
 static void with_two_pools_a_broken_one_does_not_keep_the_other_from_serving(void **state)
 {
     struct world world;
-    struct master_pool pools[2];
+    struct master_pool other;
 
     (void)state;
     open_running(&world);
-    pools[0] = pools[1] = world.master_pool;
-    pools[0].settled = pools[1].settled = pools[1].failed = true;
-    world.master.pools = pools;
+    world.master_pool.settled = true;
+    other = world.master_pool;
+    other.failed = true;
+    world.pools[1] = &other;
     world.master.pool_size = 2;
     world.master.phase = MASTER_STARTING;
     phase_check_ready(&world.master);

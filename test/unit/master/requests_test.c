@@ -44,12 +44,15 @@ void fronts_tell(struct master_front *front, const struct front_message *message
 
 static struct control_call call;
 
+static struct edition edition = {.loops = 1};
+
 static void open_world(struct world *world, unsigned fronts)
 {
     world_open(world);
-    world->master.loops = 1;
-    for (unsigned i = 0; i < fronts; i++)
+    for (unsigned i = 0; i < fronts; i++) {
         world->master.fronts[i].pid = (pid_t)(100 + i);
+        world->master.fronts[i].edition = &edition;
+    }
     memset(&call, 0, sizeof call);
     memset(&told, 0, sizeof told);
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The instances of pools: made for an edition, kept by later ones that want the same, retired when no
+ * edition has them any more, and freed with their last process.
+ */
+#pragma once
+
+#include "master/edition.h"
+
+/* Makes an instance of config->pools[number], without processes; the caller has the only reference. NULL
+ * with a fault. */
+struct master_pool *instances_new(struct edition *edition, uint32_t number, struct faults *faults);
+
+struct master_pool *instances_ref(struct master_pool *mine);
+
+/* The last reference: its processes are retired. NULL is harmless. */
+void instances_unref(struct master_pool *mine);
+
+/* Counts its ended workers where fronts and status read them. */
+void instances_count(struct master_pool *mine);
+
+/* Its last process is gone; called from within the pool. */
+void instances_empty(struct master_pool *mine);
+
+/* Frees all that are left; no process of theirs is waited for. */
+void instances_done(struct master *master);
+
+/* Where the processes of a pool write to: a path, "stdout" or "stderr"; NULL = as master does. */
+const char *instances_log(const struct config *config, const struct config_pool *settings);
