@@ -138,23 +138,36 @@ static void bind_queue(struct bind *bind, const struct value *value)
     bind_inside(bind, value, SECTION_QUEUE, CONTAINER_OF(value->member, struct config_pool, name));
 }
 
+/* A map, or the value of one of its keys alone. */
+static void bind_short(struct bind *bind, const struct value *value, enum section section,
+                       const char *key)
+{
+    struct value alone = *value;
+
+    if (value->node->kind == YAML_MAP) {
+        bind_inside(bind, value, section, value->member);
+        return;
+    }
+    alone.directive = directive_find(section, span_of(key));
+    alone.member = (char *)value->member + alone.directive->offset;
+    alone.path = child_path(bind, value->path, span_of(key));
+    bind_scalar(bind, &alone);
+}
+
 /* `off`, a file alone, or a map; a map that names no format means the combined one. */
 static void bind_access_log(struct bind *bind, const struct value *value)
 {
     struct config_access_log *log = value->member;
-    struct value file = *value;
 
     log->format = CONFIG_LOG_COMBINED;
-    if (value->node->kind == YAML_MAP) {
-        bind_inside(bind, value, SECTION_ACCESS_LOG, log);
-        return;
-    }
-    file.directive = directive_find(SECTION_ACCESS_LOG, span_of("file"));
-    file.member = &log->file;
-    file.path = child_path(bind, value->path, span_of("file"));
-    bind_scalar(bind, &file);
+    bind_short(bind, value, SECTION_ACCESS_LOG, "file");
     if (is_off(value->node))
         log->format = CONFIG_LOG_OFF;
+}
+
+static void bind_malloc(struct bind *bind, const struct value *value)
+{
+    bind_short(bind, value, SECTION_MALLOC, "allocator");
 }
 
 static void bind_variables(struct bind *bind, const struct value *value)
@@ -408,6 +421,7 @@ static void (*const binders[])(struct bind *bind, const struct value *value) = {
     [TYPE_LIMITS] = bind_limits,
     [TYPE_TIMEOUTS] = bind_timeouts,
     [TYPE_QUEUE] = bind_queue,
+    [TYPE_MALLOC] = bind_malloc,
     [TYPE_SITE_LIMITS] = bind_site_limits,
     [TYPE_VARIABLES] = bind_variables,
     [TYPE_PREFIXES] = bind_prefixes,
@@ -510,6 +524,7 @@ static void set_all_defaults(struct bind *bind)
     bind->defaults->umask = CONFIG_AUTO;
     bind_defaults(bind, SECTION_POOL, bind->defaults);
     bind_defaults(bind, SECTION_QUEUE, bind->defaults);
+    bind_defaults(bind, SECTION_MALLOC, &bind->defaults->malloc);
 }
 
 /* Binds one key of the top level ahead of the others, because they depend on it. */

@@ -61,6 +61,13 @@ struct config_variable {
     const char *value;
 };
 
+enum config_allocator { CONFIG_ALLOCATOR_DEFAULT, CONFIG_ALLOCATOR_JEMALLOC };
+
+struct config_malloc {
+    enum config_allocator allocator;
+    uint64_t arenas; /* 0 = as many as the C library likes */
+};
+
 struct config_pool {
     const char *name;
     enum config_pool_kind kind;
@@ -76,6 +83,7 @@ struct config_pool {
     struct config_variable *env;
     uint32_t env_size;
     const char *env_file;
+    struct config_malloc malloc;
     const char *log; /* path, "stdout", "stderr", or NULL: as the server's */
     const char *user;
     const char *group;

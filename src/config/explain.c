@@ -149,6 +149,7 @@ static void put_pool(struct part *server, const struct config_pool *pool)
     PUT(part.out, "\n");
     put_section(&part, SECTION_POOL);
     put_inside(&part, SECTION_QUEUE, "queue", pool);
+    put_inside(&part, SECTION_MALLOC, "malloc", &pool->malloc);
     put_variables(&part, pool);
 }
 

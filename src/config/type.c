@@ -228,6 +228,21 @@ static const char *read_preload(const struct type_context *context,
     return NULL;
 }
 
+static const char *read_allocator(const struct type_context *context,
+                                  const struct directive *directive, struct span text,
+                                  void *ret_member)
+{
+    bool is_jemalloc = span_is(text, "jemalloc");
+
+    (void)context;
+    (void)directive;
+    if (!is_jemalloc && !span_is(text, "default") && !type_is_off(text))
+        return unexpected;
+    *(enum config_allocator *)ret_member =
+        is_jemalloc ? CONFIG_ALLOCATOR_JEMALLOC : CONFIG_ALLOCATOR_DEFAULT;
+    return NULL;
+}
+
 static const char *read_format(const struct type_context *context,
                                const struct directive *directive, struct span text,
                                void *ret_member)
@@ -450,6 +465,13 @@ static const char *write_preload(struct arena *arena, const void *member)
     return words[*(const enum config_preload *)member];
 }
 
+static const char *write_allocator(struct arena *arena, const void *member)
+{
+    (void)arena;
+    return *(const enum config_allocator *)member == CONFIG_ALLOCATOR_JEMALLOC ? "jemalloc"
+                                                                               : "default";
+}
+
 static const char *write_format(struct arena *arena, const void *member)
 {
     static const char *const words[] = {
@@ -493,6 +515,7 @@ static const struct {
     [TYPE_WORKERS] = {read_workers, write_workers},
     [TYPE_LOOPS] = {read_loops, write_small},
     [TYPE_PRELOAD] = {read_preload, write_preload},
+    [TYPE_ALLOCATOR] = {read_allocator, write_allocator},
     [TYPE_FORMAT] = {read_format, write_format},
     [TYPE_UNDERSCORE] = {read_underscore, write_underscore},
     [TYPE_TARGET] = {read_target, write_text},

@@ -3,6 +3,7 @@
 
 #include "base/ascii.h"
 #include "base/num.h"
+#include "config/allocator.h"
 #include "config/folder.h"
 #include "config/keep.h"
 #include "config/origin.h"
@@ -122,6 +123,19 @@ static void verify_size(const struct bind *bind, const struct config_pool *pool)
                  "one worker may take more than memory_total allows the pool");
 }
 
+static void verify_malloc(const struct bind *bind, const struct config_pool *pool)
+{
+    const struct config_malloc *settings = &pool->malloc;
+
+    if (settings->allocator != CONFIG_ALLOCATOR_JEMALLOC)
+        return;
+    if (settings->arenas)
+        COMPLAIN(bind, bind_pool_key(bind, pool, "malloc"),
+                 "jemalloc chooses its arenas itself; leave them out, or see MALLOC_CONF");
+    else if (!allocator_find())
+        COMPLAIN(bind, bind_pool_key(bind, pool, "malloc"), "%s", allocator_missing());
+}
+
 /* What is not there yet was named already; the gap that it leaves is no further mistake. */
 static bool is_later_pool(const struct bind *bind, const struct config_pool *pool)
 {
@@ -150,6 +164,7 @@ static void verify_pool(const struct bind *bind, const struct config_pool *pool)
         verify_files(bind, pool);
     verify_ruby(bind, pool);
     verify_size(bind, pool);
+    verify_malloc(bind, pool);
     if (pool->env_file && access(pool->env_file, R_OK) == -1)
         COMPLAIN(bind, bind_pool_key(bind, pool, "env_file"), "cannot read %s: %s", pool->env_file,
                  strerror(errno));

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,6 +258,31 @@ static bool is_set(const struct environment *environment, const char *name)
     const char *value = environment_get(environment, name);
 
     return value && *value;
+}
+
+/* The loader reads LD_PRELOAD as a list with colons or spaces. */
+static void preload(struct environment *environment, const char *library)
+{
+    const char *others = environment_get(environment, "LD_PRELOAD");
+    struct buf list = {.size = 0};
+
+    if (others && strstr(others, "jemalloc"))
+        return;
+    CHECK(buf_printf(&list, "%s%s%s", library, others && *others ? ":" : "",
+                     others ? others : "") == 0);
+    set(environment, span_of("LD_PRELOAD"), buf_span(&list));
+    buf_done(&list);
+}
+
+void environment_add_malloc(struct environment *environment, const char *library, uint64_t arenas)
+{
+    char digits[24];
+
+    (void)snprintf(digits, sizeof digits, "%" PRIu64, arenas);
+    if (arenas && !is_set(environment, "MALLOC_ARENA_MAX"))
+        environment_set(environment, "MALLOC_ARENA_MAX", digits);
+    if (library)
+        preload(environment, library);
 }
 
 void environment_finish(struct environment *environment, const char *name, unsigned threads)

@@ -9,6 +9,7 @@
 #include "base/span.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* A growing NULL-terminated list of owned "NAME=value" strings; zeros are an empty one. */
 struct environment {
@@ -36,6 +37,11 @@ void environment_clean(struct environment *environment);
 int environment_add_text(struct environment *environment, const char *file, struct span text,
                          struct faults *faults);
 int environment_read_file(struct environment *environment, const char *file, struct faults *faults);
+
+/* The allocator that a pool asks for: MALLOC_ARENA_MAX unless somebody has set it, a library in front of
+ * what is preloaded already unless one of the same kind is. library NULL = the C library's own, arenas 0
+ * = as it likes. */
+void environment_add_malloc(struct environment *environment, const char *library, uint64_t arenas);
 
 /* What every application gets: the three names of the environment it runs in, RAILS_MAX_THREADS when
  * unset, LANG when no locale is set. */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "config/allocator.h"
 #include "pool/pool.h"
 #include "pool/protocol.h"
 #include "pool/spawn.h"
@@ -77,6 +78,19 @@ static int prepare_account(struct mold *mold, const struct pool *pool, struct fa
     return account_find(user, group, mold->rackup, "user", &mold->account, faults);
 }
 
+static int prepare_malloc(struct mold *mold, const struct config_pool *settings,
+                          struct faults *faults)
+{
+    bool is_jemalloc = settings->malloc.allocator == CONFIG_ALLOCATOR_JEMALLOC;
+    const char *library = is_jemalloc ? allocator_find() : NULL;
+
+    environment_add_malloc(&mold->environment, library, settings->malloc.arenas);
+    if (!is_jemalloc || library)
+        return 0;
+    faults_add(faults, NULL, 0, 0, "malloc", "%s", allocator_missing());
+    return -1;
+}
+
 static int prepare_environment(struct mold *mold, const struct pool *pool, struct faults *faults)
 {
     const struct config_pool *settings = pool->settings;
@@ -96,7 +110,7 @@ static int prepare_environment(struct mold *mold, const struct pool *pool, struc
     for (uint32_t i = 0; i < settings->env_size; i++)
         environment_set(environment, settings->env[i].name, settings->env[i].value);
     environment_finish(environment, pool->config->environment, settings->threads);
-    return result;
+    return result == 0 ? prepare_malloc(mold, settings, faults) : result;
 }
 
 static int prepare_ruby(struct mold *mold, const struct pool *pool, struct faults *faults)

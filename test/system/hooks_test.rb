@@ -241,6 +241,34 @@ class HooksTest < ServerCase
     end
   end
 
+  # --- the allocator
+
+  JEMALLOC = Dir["/usr/lib/*/libjemalloc.so.2", "/usr/lib{,64}/libjemalloc.so.2", "/usr/local/lib/libjemalloc.so.2"].first
+  ALLOCATOR = 'run(proc { |_env| [200, {}, ["#{File.read("/proc/self/maps")[/jemalloc/]} #{ENV["MALLOC_ARENA_MAX"]} #{ENV["LD_PRELOAD"]}"]] })'
+
+  def test_workers_get_the_arenas_that_malloc_names_unless_the_environment_does
+    app ALLOCATOR
+    config "malloc: {arenas: 2}\nworkers: 1\n"
+    server = start(*production)
+    assert_equal " 2 ", get(server, "/").body
+    assert_equal 0, stop(server)
+    config "malloc: {arenas: 2}\nworkers: 1\nenv: {MALLOC_ARENA_MAX: 3}\n"
+    server = start(*production)
+    assert_equal " 3 ", get(server, "/").body
+    assert_match(/malloc\.arenas: 2 /, leat("print", "-e", "production").first)
+  end
+
+  where(JEMALLOC, "libjemalloc2") do
+    def test_workers_run_with_jemalloc_when_malloc_says_so
+      app ALLOCATOR
+      config "malloc: jemalloc\nworkers: 1\n"
+      server = start(*production)
+      assert_equal "jemalloc  #{JEMALLOC}", get(server, "/").body
+      front = processes(server, "front").first
+      refute_match(/jemalloc/, File.read("/proc/#{front}/maps"))
+    end
+  end
+
   # --- garbage and memory
 
   GARBAGE = <<~RUBY

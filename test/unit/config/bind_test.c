@@ -48,6 +48,7 @@ static const char everything[] =
     "    start_timeout: 62s\n"
     "    queue: {length: 11, timeout: 12s}\n"
     "    env: {A: b}\n"
+    "    malloc: {allocator: default, arenas: 2}\n"
     "    env_file: the.env\n"
     "    log: log/shop.log\n"
     "    user: root\n"
@@ -159,6 +160,8 @@ static void the_pool_gets_every_value(void **state)
     assert_int_equal(pool->env_size, 1);
     assert_string_equal(pool->env[0].name, "A");
     assert_string_equal(pool->env[0].value, "b");
+    assert_int_equal(pool->malloc.allocator, CONFIG_ALLOCATOR_DEFAULT);
+    assert_int_equal(pool->malloc.arenas, 2);
     assert_string_equal(pool->env_file + strlen(world.folder), "/the.env");
     assert_string_equal(pool->log + strlen(world.folder), "/log/shop.log");
     assert_string_equal(pool->user, "root");
@@ -336,6 +339,28 @@ static void a_single_value_stands_for_a_list_and_off_for_none(void **state)
     world_close(&world);
 }
 
+static void an_allocator_is_named_alone_or_in_a_map(void **state)
+{
+    struct world world;
+    (void)state;
+
+    world_open_app(&world, "malloc: default\n");
+    assert_non_null(world_load(&world));
+    assert_int_equal(world.config->pools[0]->malloc.allocator, CONFIG_ALLOCATOR_DEFAULT);
+    assert_int_equal(world.config->pools[0]->malloc.arenas, 0);
+    world_close(&world);
+    world_open_app(&world, "malloc: tcmalloc\n");
+    assert_null(world_load(&world));
+    assert_true(world_has_fault(
+        &world, "leat.yml:1:9: malloc.allocator: expected default or jemalloc, not \"tcmalloc\""));
+    world_close(&world);
+    world_open_app(&world, "malloc: {arena: 2}\n");
+    assert_null(world_load(&world));
+    assert_non_null(strstr(world_fault(&world, 0), "leat.yml:1:10: malloc.arena: "));
+    assert_non_null(strstr(world_fault(&world, 0), "\"arenas\""));
+    world_close(&world);
+}
+
 static void a_key_without_a_value_keeps_its_default(void **state)
 {
     struct world world;
@@ -375,6 +400,7 @@ int main(void)
         cmocka_unit_test(a_pool_that_is_not_there_names_the_nearest),
         cmocka_unit_test(all_faults_of_a_file_are_told_at_once),
         cmocka_unit_test(a_single_value_stands_for_a_list_and_off_for_none),
+        cmocka_unit_test(an_allocator_is_named_alone_or_in_a_map),
         cmocka_unit_test(a_key_without_a_value_keeps_its_default),
         cmocka_unit_test(pool_defaults_hold_until_the_pool_says_otherwise),
     };

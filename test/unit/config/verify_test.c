@@ -80,6 +80,13 @@ static void workers_times_threads_have_a_ceiling(void **state)
                  "leat.yml:2:1: threads: 1000 workers of 100 threads are more than 16384 threads");
 }
 
+static void jemalloc_has_no_arenas_of_the_c_library(void **state)
+{
+    (void)state;
+    expect_fault("malloc: {allocator: jemalloc, arenas: 2}\n",
+                 "malloc: jemalloc chooses its arenas itself; leave them out, or see MALLOC_CONF");
+}
+
 static void sites_do_not_share_hosts(void **state)
 {
     (void)state;
@@ -141,6 +148,7 @@ int main(void)
         cmocka_unit_test(users_and_groups_must_exist_or_be_numbers),
         cmocka_unit_test(limits_fit_into_each_other),
         cmocka_unit_test(workers_times_threads_have_a_ceiling),
+        cmocka_unit_test(jemalloc_has_no_arenas_of_the_c_library),
         cmocka_unit_test(sites_do_not_share_hosts),
         cmocka_unit_test(several_pools_need_sites),
         cmocka_unit_test(the_admin_address_is_not_a_listener),

@@ -148,6 +148,30 @@ static void what_the_operator_set_stays(void **state)
     environment_done(&environment);
 }
 
+static void an_allocator_is_added_and_never_replaces_what_the_operator_set(void **state)
+{
+    char *from[] = {"LD_PRELOAD=/a.so", NULL};
+    char *set[] = {"LD_PRELOAD=/opt/libjemalloc.so.1", "MALLOC_ARENA_MAX=4", NULL};
+    struct environment environment = {.size = 0};
+
+    (void)state;
+    environment_add_malloc(&environment, NULL, 0);
+    assert_int_equal(environment.size, 0);
+    environment_add_malloc(&environment, "/lib/libjemalloc.so.2", 2);
+    assert_string_equal(environment_get(&environment, "LD_PRELOAD"), "/lib/libjemalloc.so.2");
+    assert_string_equal(environment_get(&environment, "MALLOC_ARENA_MAX"), "2");
+    environment_done(&environment);
+    environment_copy(&environment, from);
+    environment_add_malloc(&environment, "/lib/libjemalloc.so.2", 0);
+    assert_string_equal(environment_get(&environment, "LD_PRELOAD"), "/lib/libjemalloc.so.2:/a.so");
+    environment_done(&environment);
+    environment_copy(&environment, set);
+    environment_add_malloc(&environment, "/lib/libjemalloc.so.2", 2);
+    assert_string_equal(environment_get(&environment, "LD_PRELOAD"), "/opt/libjemalloc.so.1");
+    assert_string_equal(environment_get(&environment, "MALLOC_ARENA_MAX"), "4");
+    environment_done(&environment);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +184,7 @@ int main(void)
         cmocka_unit_test(a_missing_file_is_a_fault),
         cmocka_unit_test(every_application_knows_its_environment_and_threads),
         cmocka_unit_test(what_the_operator_set_stays),
+        cmocka_unit_test(an_allocator_is_added_and_never_replaces_what_the_operator_set),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
