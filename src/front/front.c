@@ -91,6 +91,12 @@ static void ignore_signals(void)
 
 /* ---- Loops ---- */
 
+/* `auto` is a fixed number. */
+static uint32_t workers_max(const struct config_pool *pool)
+{
+    return pool->workers_max == CONFIG_AUTO ? 0 : pool->workers_max;
+}
+
 static bool open_rack(struct front_loop *loop, uint32_t pool)
 {
     struct front *front = loop->front;
@@ -102,6 +108,7 @@ static bool open_rack(struct front_loop *loop, uint32_t pool)
         .board = from->board,
         .front = options->entry,
         .loop = loop->number,
+        .workers_max = workers_max(from->config),
         .queue_timeout_ms = from->config->queue_timeout_ms,
         .timeout_ms = from->config->timeout_ms,
         .head_limit = or_none(options->config->limits.response_header),

@@ -69,6 +69,7 @@ static void add(void *data, const struct rack_request *request)
     const struct front_pool *pool = &part->inquiry->front->options->pools[part->pool];
     struct listing_entry entry = {
         .stage = request->stage,
+        .pid = request->pid,
         .age_us = request->age_us,
         .run_us = request->run_us,
         .pool = span_of(pool->config->name),
@@ -78,9 +79,6 @@ static void add(void *data, const struct rack_request *request)
         .id = request->id,
     };
 
-    if (request->worker < pool->board->shape.workers)
-        entry.pid =
-            atomic_load_explicit(&pool->board->workers[request->worker].pid, memory_order_relaxed);
     part->left_out += !listing_add(&part->listing, &entry);
 }
 

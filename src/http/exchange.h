@@ -78,6 +78,9 @@ struct conn {
      * hijack); a head that was given goes out first, and the handler must not touch the exchange
      * afterwards. NULL when the carrier cannot. 0 or a negative errno: then nothing has happened. */
     int (*tunnel)(struct exchange *exchange, int fd);
+    /* Ends an exchange that was handed over, on both sides, and tells the service why. NULL when the
+     * carrier hands none over. */
+    void (*cut)(struct exchange *exchange, enum refusal refusal);
 };
 
 /* What the server does with an exchange: implemented by the front, given to every connection. */

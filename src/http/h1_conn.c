@@ -50,8 +50,13 @@ static void op_interim(struct exchange *exchange, unsigned status, const struct 
         op_update(exchange);
 }
 
+static void op_cut(struct exchange *exchange, enum refusal refusal)
+{
+    h1_conn_close(conn_of(exchange), refusal);
+}
+
 static const struct conn h1_conn_ops = {
-    .interim = op_interim, .update = op_update, .tunnel = h1_tunnel_open};
+    .interim = op_interim, .update = op_update, .tunnel = h1_tunnel_open, .cut = op_cut};
 
 static struct h1_conn *new_conn(const struct h1_options *options, const struct address *peer,
                                 const struct address *local,

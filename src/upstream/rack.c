@@ -507,6 +507,7 @@ struct rack *rack_new(struct loop *loop, const struct rack_options *options)
     rack->entries = must_alloc(options->board->shape.slots, sizeof(*rack->entries));
     rack->first_look_us = first_look_us(options);
     list_init(&rack->orphans);
+    list_init(&rack->tunnels);
     list_init(&rack->fresh);
     rack_wake_init(rack);
     if (rack_listen(rack)) {

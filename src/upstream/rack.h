@@ -49,6 +49,7 @@ struct rack_options {
     const struct board *board;
     uint32_t front;            /* entry number */
     uint32_t loop;             /* loop number */
+    uint32_t workers_max;      /* that the pool may have; 0 = it has all it will */
     uint64_t queue_timeout_ms; /* 0 = no limit */
     uint64_t timeout_ms;       /* from taken to the answer's head; 0 = no limit */
     uint64_t head_limit;       /* bytes of an answer's head */
@@ -78,7 +79,7 @@ void rack_bury_worker(struct rack *rack, uint32_t worker);
 enum rack_stage {
     RACK_QUEUED,
     RACK_RUNNING,
-    RACK_STREAMING, /* its answer has begun and is open-ended */
+    RACK_STREAMING, /* its answer has begun and is open-ended, or its connection was taken over */
     RACK_LEFT,      /* nobody waits for it any more, but a worker still runs it */
     RACK_STAGES
 };
@@ -87,7 +88,8 @@ enum rack_stage {
  * come from the board: any bytes. */
 struct rack_request {
     enum rack_stage stage;
-    uint32_t worker; /* UINT32_MAX: none */
+    uint32_t
+        pid; /* of the worker that has it, or had it when it took the connection over; 0 = none */
     uint64_t age_us; /* since it was complete */
     uint64_t run_us; /* since it was taken; 0 = not yet */
     struct span method, path, client, id;

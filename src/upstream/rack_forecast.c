@@ -67,6 +67,14 @@ void forecast_add_worker(struct forecast_crew *crew, uint64_t service_ns, bool r
         crew->fastest = rate;
 }
 
+void forecast_add_growth(struct forecast_crew *crew, uint32_t max, uint64_t oldest_us)
+{
+    if (crew->workers >= max || oldest_us >= FORECAST_GROWTH_US)
+        return;
+    crew->unknown += max - crew->workers;
+    crew->workers = max;
+}
+
 uint64_t forecast_step_ns(const struct forecast_crew *crew, uint64_t usual_us)
 {
     /* Those that have not answered yet are taken to be as good as the best. */

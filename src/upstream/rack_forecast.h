@@ -13,9 +13,10 @@
 #include <stdint.h>
 
 enum {
-    FORECAST_RECENT = 32,    /* answers that are remembered */
-    FORECAST_ENOUGH = 4,     /* fewer say nothing */
-    FORECAST_RETRY_MAX = 600 /* seconds; nobody plans further ahead */
+    FORECAST_RECENT = 32,         /* answers that are remembered */
+    FORECAST_ENOUGH = 4,          /* fewer say nothing */
+    FORECAST_GROWTH_US = 2000000, /* by then a pool has started whom it can */
+    FORECAST_RETRY_MAX = 600      /* seconds; nobody plans further ahead */
 };
 
 /* Service times of the last answers that one loop saw. Zeros are valid: none yet. */
@@ -43,6 +44,10 @@ uint64_t forecast_usual_us(const struct forecast_recent *recent);
 
 /* Counts a worker in: service_ns is its running mean, 0 = none yet; ready: it serves already. */
 void forecast_add_worker(struct forecast_crew *crew, uint64_t service_ns, bool ready);
+
+/* Counts in those that a pool of at most max may still start, as long as the oldest has not waited so long
+ * that it would have started them if it could. */
+void forecast_add_growth(struct forecast_crew *crew, uint32_t max, uint64_t oldest_us);
 
 /* Nanoseconds between two departures while requests wait; 0 = nothing can be said. */
 uint64_t forecast_step_ns(const struct forecast_crew *crew, uint64_t usual_us);

@@ -35,12 +35,16 @@ static void count_crew(const struct board *board, struct forecast_crew *crew)
 
 static uint64_t step_ns(struct rack *rack)
 {
+    const struct board *board = rack->options.board;
+    struct forecast_crew crew = {.threads = board->shape.threads};
     uint64_t now_us = loop_now_us(rack->loop);
-    struct forecast_crew crew = {.threads = rack->options.board->shape.threads};
+    int64_t oldest_us;
 
     if (rack->step_us && now_us - rack->step_us < STEP_KEPT_US)
         return rack->step_ns;
-    count_crew(rack->options.board, &crew);
+    oldest_us = queue_oldest_us(board, now_us);
+    count_crew(board, &crew);
+    forecast_add_growth(&crew, rack->options.workers_max, oldest_us > 0 ? (uint64_t)oldest_us : 0);
     rack->step_ns = forecast_step_ns(&crew, forecast_usual_us(&rack->recent));
     rack->step_us = now_us;
     return rack->step_ns;

@@ -51,8 +51,19 @@ struct rack_job {
 struct rack_entry {
     bool held;
     uint32_t turn;
+    bool is_tunnel;       /* its connection was taken over: it is in rack->tunnels */
     struct rack_job *job; /* NULL: nobody waits any more, it is freed when DONE */
     struct list orphan;   /* in rack->orphans while held without job */
+};
+
+/* A connection that an application has taken over; in its exchange's arena. */
+struct rack_tunnel {
+    struct list link; /* in rack->tunnels */
+    struct rack *rack;
+    struct exchange *exchange;
+    uint32_t slot, turn; /* where it came from, and may still run */
+    uint32_t pid;        /* of the worker, 0 = unknown */
+    uint64_t queued_us, taken_us;
 };
 
 struct rack {
@@ -63,6 +74,7 @@ struct rack {
     uint32_t top; /* entries from here up were never held */
     bool burying; /* a dead worker's last pages are taken at any pace */
     struct list orphans;
+    struct list tunnels;
     struct list fresh;      /* jobs in order of queueing: all have the same first deadline */
     uint64_t first_look_us; /* how long after queueing it comes; 0 = never */
     struct timer fresh_timer;
@@ -134,12 +146,23 @@ void rack_take_records(struct rack_job *job, struct span records);
 /* rack_body.c: hands spooled bytes over when the client has taken what was before; for resume. */
 void rack_hand_over(struct rack_job *job);
 
+/* rack_list.c: the process of that worker, 0 when it is none. */
+uint32_t rack_pid(const struct rack *rack, uint32_t worker);
+
 /* rack_tunnel.c: makes the pair for a hijack; one end stays with the job. 0 or a positive errno. */
 int rack_tunnel_offer(struct rack_job *job, int *ret_fd);
 
 /* rack_tunnel.c: the connection leaves the exchange's job for the pair; false when none was offered. The
  * job is over otherwise. */
 bool rack_tunnel_take(struct rack_job *job);
+
+/* The slot that a tunnel came from, while the worker has not let go of it; else NULL. */
+static inline struct rack_entry *rack_find_tunnel_entry(const struct rack_tunnel *tunnel)
+{
+    struct rack_entry *entry = &tunnel->rack->entries[tunnel->slot];
+
+    return entry->held && entry->turn == tunnel->turn ? entry : NULL;
+}
 
 /* The job that waits for (slot, turn), or NULL. */
 static inline struct rack_job *rack_find_job(struct rack *rack, uint32_t slot, uint32_t turn)

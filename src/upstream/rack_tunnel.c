@@ -54,6 +54,37 @@ static void count(struct exchange *exchange, _Atomic uint64_t *gauge)
         rack_count(gauge);
 }
 
+static void forget(void *object)
+{
+    struct rack_tunnel *tunnel = object;
+    struct rack_entry *entry = rack_find_tunnel_entry(tunnel);
+
+    list_remove(&tunnel->link);
+    if (entry)
+        entry->is_tunnel = false;
+}
+
+/* So that it can be seen and ended by hand; without memory it lives on unseen. */
+static void remember(struct rack_job *job)
+{
+    struct exchange *exchange = job->exchange;
+    struct rack_tunnel *tunnel = arena_zero(&exchange->arena, sizeof(*tunnel));
+
+    if (!tunnel || arena_defer(&exchange->arena, forget, tunnel))
+        return;
+    tunnel->rack = job->rack;
+    tunnel->exchange = exchange;
+    tunnel->slot = job->slot;
+    tunnel->turn = job->turn;
+    tunnel->queued_us = job->queued_us;
+    tunnel->taken_us = rack_taken_us(job);
+    if (job->thread != RACK_NOBODY)
+        tunnel->pid = rack_pid(job->rack, board_worker_of(job->rack->options.board, job->thread));
+    list_init(&tunnel->link);
+    list_push_back(&job->rack->tunnels, &tunnel->link);
+    job->rack->entries[job->slot].is_tunnel = true;
+}
+
 static void refuse(const struct rack *rack, struct exchange *exchange, int error)
 {
     if (log_allow(span_of("tunnel"), FAILURE_LOG_S, NULL))
@@ -72,6 +103,7 @@ bool rack_tunnel_take(struct rack_job *job)
         return false;
     job->tunnel_fd = -1;
     exchange->times.taken_us = rack_taken_us(job);
+    remember(job);
     rack_detach(job);
     exchange->handler = &tunnel_handler;
     exchange->handler_data = NULL;

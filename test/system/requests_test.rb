@@ -13,6 +13,10 @@ class RequestsTest < ServerCase
       case env["PATH_INFO"]
       when %r{\A/hold}
         File.open("gate.#{name}", "r").close
+      when "/taken"
+        io = env["rack.hijack"].call
+        Thread.new { io.write("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n"); io.write(io.readpartial(100)) until io.eof?; File.write("over", "") }
+        next [200, {}, []]
       when %r{\A/stream}
         parts = Enumerator.new { |list| list << "begun\n"; File.open("gate.#{name}", "r").close; list << "ended\n" }
         next [200, {"content-type" => "text/event-stream"}, parts]
@@ -136,6 +140,25 @@ class RequestsTest < ServerCase
     refute read_reply(stream).complete
     eventually(5) { lines.find { |line| line["id"] == "stream" && line["status"] == 200 && line["refusal"] == "killed" } }
     eventually(10, "the thread is free again") { pool(server)["slots"].values_at("busy", "total") == [0, 1] }
+  end
+
+  def test_a_connection_that_the_application_took_over_ends_on_both_sides
+    server = start("-e", "production", "-w", "1", "-t", "1")
+    former = workers(server)
+    socket = ask(server, "/taken", "taken")
+    assert_equal 101, read_reply(socket).status
+    socket.write("x")
+    assert_equal "x", socket.readpartial(1)
+    eventually(5, "the thread is free") { pool(server)["slots"]["busy"].zero? }
+    assert_equal ["streaming", former.first, "/taken"], listed("taken").values_at("state", "worker", "path")
+    out, code = kill("taken")
+    assert_equal 0, code
+    assert_match(/\Aended: GET \/taken pool=\S+ was streaming for \d+\.\d s\n\z/, out)
+    assert_equal "", Timeout.timeout(10) { socket.read }
+    eventually(5, "the application sees the end") { File.exist?(File.join(@dir, "over")) }
+    assert_nil listed("taken")
+    assert_equal former, workers(server)
+    eventually(5) { lines.find { |line| line["id"] == "taken" && line["status"] == 101 && line["refusal"] == "killed" } }
   end
 
   def test_a_request_whose_client_has_left_is_still_seen_and_ended

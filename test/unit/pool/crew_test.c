@@ -282,6 +282,35 @@ static void a_late_request_that_ended_after_all_is_not_counted_against_another(v
     world_close(&world);
 }
 
+static void a_worker_whose_request_was_ended_by_hand_goes_the_same_way(void **state)
+{
+    struct world world;
+    const struct board *board;
+    uint32_t index, other, ended;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    board = &world.pool->instance.board;
+    index = (uint32_t)index_of(&world, 500);
+    ended = take(&world, index, 0);
+    other = take(&world, index, 1);
+    slot_set_note(board, ended, SLOT_LATE);
+    pool_request_killed(world.pool, index);
+    pool_request_killed(world.pool, 4000);
+    world_say(&world, "backtrace\nindex=0\npid=500\nnumber=1\nlast=1\ntext=thread\n");
+    world_wait(&world, 1000);
+    assert_int_equal(played.kills, 0);
+    assert_true(slot_finish(board, other, board_thread_of(board, index, 1)));
+    atomic_fetch_sub(&board->workers[index].busy, 1);
+    world_wait(&world, 50);
+    assert_int_equal(played.killed, 500);
+    world_end(&world, 500, WORLD_KILLED);
+    /* Nothing ran into a limit. */
+    assert_int_equal(world.pool->exits[EXIT_NORMAL], 1);
+    world_close(&world);
+}
+
 static void a_late_worker_lives_until_it_was_asked_what_it_does(void **state)
 {
     struct world world;
@@ -463,6 +492,7 @@ int main(void)
         cmocka_unit_test(a_worker_retired_before_it_was_forked_is_killed_when_it_is),
         cmocka_unit_test(a_late_worker_goes_when_only_its_late_requests_are_left),
         cmocka_unit_test(a_late_request_that_ended_after_all_is_not_counted_against_another),
+        cmocka_unit_test(a_worker_whose_request_was_ended_by_hand_goes_the_same_way),
         cmocka_unit_test(a_late_worker_lives_until_it_was_asked_what_it_does),
         cmocka_unit_test(the_line_of_a_timeout_has_no_query),
         cmocka_unit_test(a_worker_that_wrote_garbage_is_killed_as_a_crash),

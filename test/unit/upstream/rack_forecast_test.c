@@ -80,6 +80,24 @@ static void new_workers_count_before_they_have_answered(void **state)
     assert_about(wait_us(3, 1, 0, &recent, 30), 1 * S);
 }
 
+static void a_pool_that_may_still_grow_is_given_the_time_to_do_so(void **state)
+{
+    struct forecast_recent recent = recent_of(100 * MS, 32);
+    struct forecast_crew young = {.threads = 1}, old = {.threads = 1}, full = {.threads = 1};
+    uint64_t usual_us = forecast_usual_us(&recent);
+    (void)state;
+
+    forecast_add_worker(&young, 100 * MS * 1000, true);
+    forecast_add_worker(&old, 100 * MS * 1000, true);
+    forecast_add_worker(&full, 100 * MS * 1000, true);
+    forecast_add_growth(&young, 4, 30 * MS);
+    forecast_add_growth(&old, 4, 3 * S);
+    forecast_add_growth(&full, 1, 0);
+    assert_about(forecast_wait_us(forecast_step_ns(&young, usual_us), 40), 1 * S);
+    assert_about(forecast_wait_us(forecast_step_ns(&old, usual_us), 40), 4 * S);
+    assert_about(forecast_wait_us(forecast_step_ns(&full, usual_us), 40), 4 * S);
+}
+
 static void one_very_slow_request_among_fast_ones_changes_nothing(void **state)
 {
     struct forecast_recent recent = recent_of(5 * MS, 31);
@@ -172,6 +190,7 @@ int main(void)
         cmocka_unit_test(without_a_mean_there_is_no_forecast),
         cmocka_unit_test(without_workers_there_is_no_forecast),
         cmocka_unit_test(new_workers_count_before_they_have_answered),
+        cmocka_unit_test(a_pool_that_may_still_grow_is_given_the_time_to_do_so),
         cmocka_unit_test(one_very_slow_request_among_fast_ones_changes_nothing),
         cmocka_unit_test(several_slow_ones_at_once_move_it_no_further_than_twice_the_usual),
         cmocka_unit_test(a_fast_one_in_between_does_not_hide_that_all_are_slow),

@@ -54,6 +54,13 @@ static struct exchange *start_with_id(const char *target, const char *id)
     return exchange;
 }
 
+static void open_world(void)
+{
+    world_open(0, 0);
+    for (unsigned i = 0; i < WORLD_WORKERS; i++)
+        atomic_store(&world.board.workers[i].pid, 100 + i);
+}
+
 static void begin_stream(struct page_writer *writer)
 {
     world_put_head(writer, 200, PAGE_STREAM);
@@ -68,7 +75,7 @@ static void every_stage_is_shown_as_what_it_is(void **state)
     struct sight sight;
     (void)state;
 
-    world_open(0, 0);
+    open_world();
     assert_int_equal(look_around().size, 0);
     stream = start_with_id("/stream?a=b", "id-1");
     writer = world_take(0);
@@ -79,14 +86,14 @@ static void every_stage_is_shown_as_what_it_is(void **state)
     sight = look_around();
     assert_int_equal(sight.size, 3);
     assert_int_equal(sight.requests[0].stage, RACK_STREAMING);
-    assert_int_equal(sight.requests[0].worker, 0);
+    assert_int_equal(sight.requests[0].pid, 100);
     assert_string_equal(sight.paths[0], "/stream");
     assert_int_equal(sight.requests[1].stage, RACK_RUNNING);
-    assert_int_equal(sight.requests[1].worker, 1);
+    assert_int_equal(sight.requests[1].pid, 101);
     assert_true(span_is(sight.requests[1].id, "id-2"));
     assert_true(span_is(sight.requests[1].client, "192.0.2.7"));
     assert_int_equal(sight.requests[2].stage, RACK_QUEUED);
-    assert_int_equal(sight.requests[2].worker, RACK_NOBODY);
+    assert_int_equal(sight.requests[2].pid, 0);
     assert_int_equal(sight.requests[2].run_us, 0);
     exchange_abort(stream, REFUSAL_CLIENT_LEFT);
     exchange_abort(running, REFUSAL_CLIENT_LEFT);
@@ -104,7 +111,7 @@ static void what_runs_for_nobody_is_shown_from_the_board(void **state)
     struct sight sight;
     (void)state;
 
-    world_open(0, 0);
+    open_world();
     exchange = start_with_id("/left?a=b", "id-1");
     writer = world_take(1);
     exchange_abort(exchange, REFUSAL_CLIENT_LEFT);
@@ -112,7 +119,7 @@ static void what_runs_for_nobody_is_shown_from_the_board(void **state)
     sight = look_around();
     assert_int_equal(sight.size, 1);
     assert_int_equal(sight.requests[0].stage, RACK_LEFT);
-    assert_int_equal(sight.requests[0].worker, 1);
+    assert_int_equal(sight.requests[0].pid, 101);
     assert_string_equal(sight.paths[0], "/left");
     assert_true(span_is(sight.requests[0].id, "id-1"));
     world_answer(&writer, "x");

@@ -21,8 +21,16 @@ static int note_tunnel(struct exchange *exchange, int fd)
     return tunnel_result;
 }
 
+static enum refusal cut_for;
+
+static void note_cut(struct exchange *exchange, enum refusal refusal)
+{
+    cut_for = refusal;
+    exchange_abort(exchange, refusal);
+}
+
 static const struct conn tunnel_conn = {
-    .interim = world_interim, .update = world_update, .tunnel = note_tunnel};
+    .interim = world_interim, .update = world_update, .tunnel = note_tunnel, .cut = note_cut};
 
 static struct exchange *start(struct page_writer *ret_writer)
 {
@@ -72,6 +80,72 @@ static void a_hijack_makes_a_pair_and_frees_the_slot(void **state)
     exchange_abort(exchange, REFUSAL_NONE);
     world_end(exchange);
     assert_int_equal(world.streams, 0);
+    fd_close(&tunnel_fd);
+    fd_close(&fd);
+    world_close();
+}
+
+static unsigned seen;
+static struct rack_request last_seen;
+
+static void see(void *data, const struct rack_request *request)
+{
+    (void)data;
+    seen++;
+    last_seen = *request;
+}
+
+static void a_tunnel_is_seen_once_and_ended_by_hand(void **state)
+{
+    struct page_writer writer;
+    struct exchange *exchange;
+    int fd = -1;
+    (void)state;
+
+    world_open(0, 0);
+    atomic_store(&world.board.workers[0].pid, 42);
+    exchange = start(&writer);
+    assert_int_equal(rack_tunnel_offer(job_of(&writer), &fd), 0);
+    publish_tunnel(&writer);
+    seen = 0;
+    /* The application's call has not returned: it is no request that nobody waits for. */
+    rack_list(world.rack, see, NULL);
+    assert_int_equal(seen, 1);
+    assert_int_equal(last_seen.stage, RACK_STREAMING);
+    assert_int_equal(last_seen.pid, 42);
+    slot_finish(&world.board, writer.slot, writer.thread);
+    world_turn(10);
+    rack_list(world.rack, see, NULL);
+    assert_int_equal(seen, 2);
+    rack_kill(world.rack, span_of("id-1"), see, NULL);
+    assert_int_equal(seen, 3);
+    assert_int_equal(cut_for, REFUSAL_KILLED);
+    assert_int_equal(world.killed, 0);
+    world_end(exchange);
+    rack_list(world.rack, see, NULL);
+    assert_int_equal(seen, 3);
+    fd_close(&tunnel_fd);
+    fd_close(&fd);
+    world_close();
+}
+
+static void a_worker_that_still_runs_what_took_the_connection_is_named(void **state)
+{
+    struct page_writer writer;
+    struct exchange *exchange;
+    int fd = -1;
+    (void)state;
+
+    world_open(0, 0);
+    exchange = start(&writer);
+    assert_int_equal(rack_tunnel_offer(job_of(&writer), &fd), 0);
+    publish_tunnel(&writer);
+    rack_kill(world.rack, span_of("id-1"), see, NULL);
+    assert_int_equal(world.killed, 1);
+    world_end(exchange);
+    /* From now on it runs for nobody. */
+    rack_list(world.rack, see, NULL);
+    assert_int_equal(last_seen.stage, RACK_LEFT);
     fd_close(&tunnel_fd);
     fd_close(&fd);
     world_close();
@@ -176,6 +250,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hijack_makes_a_pair_and_frees_the_slot),
+        cmocka_unit_test(a_tunnel_is_seen_once_and_ended_by_hand),
+        cmocka_unit_test(a_worker_that_still_runs_what_took_the_connection_is_named),
         cmocka_unit_test(a_head_before_the_tunnel_is_raw),
         cmocka_unit_test(a_tunnel_that_was_not_asked_for_breaks_the_answer),
         cmocka_unit_test(a_101_without_a_tunnel_breaks_the_answer),
