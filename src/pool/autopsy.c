@@ -197,6 +197,21 @@ static void add_thread(const struct place *place, const struct autopsy_thread *t
     (void)buf_append_byte(out, '\n');
 }
 
+char autopsy_state(const char *proc, pid_t pid)
+{
+    struct autopsy_thread thread = {.state = '?'};
+    char path[PATH_MAX];
+    char *text;
+    size_t size;
+
+    (void)snprintf(path, sizeof path, "%s/%d/stat", proc, (int)pid);
+    if (fd_read_file(path, FILE_LIMIT, &text, &size) < 0)
+        return '?';
+    (void)autopsy_parse_stat(span_make(text, size), &thread);
+    free(text);
+    return thread.state;
+}
+
 unsigned autopsy_write(const char *proc, pid_t pid, struct buf *out)
 {
     char path[PATH_MAX];

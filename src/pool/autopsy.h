@@ -42,6 +42,9 @@ void autopsy_parse_call(struct span text, struct autopsy_thread *thread);
  * the name is not known. */
 const char *autopsy_call_name(uint32_t number, bool *ret_takes_file);
 
+/* The state of a process, '?' when it cannot be read. */
+char autopsy_state(const char *proc, pid_t pid);
+
 /* Adds a line about each thread of the process: "thread NAME: state, wchan, system call". proc is "/proc".
  * Returns the number of threads, 0 when the process is gone. */
 unsigned autopsy_write(const char *proc, pid_t pid, struct buf *out);

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "board/audit.h"
+#include "pool/autopsy.h"
 #include "pool/plan.h"
 #include "pool/question.h"
 #include "pool/spawn.h"
@@ -18,6 +19,7 @@
 
 enum {
     LATE_LOOK_MS = 50, /* how often a late worker's other requests are looked at */
+    STOPPED_MS = 500,  /* so long it must be stopped before it is given up */
     FORK_MS =
         5000 /* Ruby itself tries a fork that fails again and again: after so long we say so */
 };
@@ -496,6 +498,30 @@ void pool_request_killed(struct pool *pool, uint32_t worker)
     log_warn("pool=%s worker %d runs a request that was ended by hand, the worker is replaced",
              pool->settings->name, (int)pool->workers[worker].pid);
     relieve(pool, worker, EXIT_NORMAL);
+}
+
+/* Stopped by a signal, that is; a debugger's stops end by themselves. */
+static void replace_stopped(struct pool *pool, uint32_t index, uint64_t now_ms)
+{
+    struct worker *worker = &pool->workers[index];
+
+    if (autopsy_state("/proc", worker->pid) != 'T') {
+        worker->stopped_ms = 0;
+    } else if (worker->stopped_ms == 0) {
+        worker->stopped_ms = now_ms;
+    } else if (now_ms - worker->stopped_ms >= STOPPED_MS) {
+        log_warn("pool=%s worker %d was stopped by a signal while requests wait; another one is "
+                 "started in its place",
+                 pool->settings->name, (int)worker->pid);
+        crew_retire(pool, index, EXIT_TIMEOUT, late_grace_ms(pool));
+    }
+}
+
+void crew_find_stopped(struct pool *pool, uint64_t now_ms)
+{
+    for (uint32_t i = 0; i < size(pool); i++)
+        if (pool->workers[i].state == WORKER_SERVING && !pool->config->development)
+            replace_stopped(pool, i, now_ms);
 }
 
 bool pool_backtrace(struct pool *pool, pid_t pid, uint32_t *ret_worker)

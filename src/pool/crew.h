@@ -44,6 +44,10 @@ void crew_audited(struct pool *pool, uint32_t index);
 /* Kills those whose time is over; returns the next deadline, or UINT64_MAX. */
 uint64_t crew_check(struct pool *pool, uint64_t now_ms);
 
+/* Requests wait although workers should be free: one that was stopped by a signal will not take them, and
+ * is replaced. */
+void crew_find_stopped(struct pool *pool, uint64_t now_ms);
+
 /* The oldest worker that serves in a generation other (older) than the current, or of the current one
  * (surplus); -1 when there is none. */
 int64_t crew_find_older(const struct pool *pool);

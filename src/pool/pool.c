@@ -354,6 +354,7 @@ void pool_want(struct pool *pool)
 {
     if (pool->draining)
         plan_soon(pool);
+    crew_find_stopped(pool, clock_ms());
     if (pool->demanded || pool_wanted(pool) > 0)
         return;
     pool->demanded = true;

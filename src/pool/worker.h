@@ -48,6 +48,7 @@ struct worker {
     enum exit_reason why;      /* of its retirement; EXIT_NONE while it is wanted */
     bool is_late;              /* a request of its ran into `timeout` */
     bool is_relieved;          /* it goes when only requests are left that nobody waits for */
+    uint64_t stopped_ms;       /* when it was seen stopped while requests waited; 0 = it is not */
     struct question *question; /* open, or NULL; owned */
     bool is_excuse;            /* it answers with the exception that kept it from loading */
 };

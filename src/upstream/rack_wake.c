@@ -61,14 +61,9 @@ static void want_workers(struct rack *rack, uint64_t now_us)
 
 /* Nobody sleeps who could come: the next free thread looks at the queue by itself. The front only has to
  * notice when that takes long. */
-static void watch_queue(struct rack *rack, uint64_t oldest_us, uint64_t now_us)
+static void watch_queue(struct rack *rack, uint64_t oldest_us)
 {
-    if (oldest_us >= WANTED_AFTER_US) {
-        want_workers(rack, now_us);
-        nudge_in(rack, WANTED_EVERY_US / 1000);
-    } else {
-        nudge_in(rack, WANTED_AFTER_US / 1000);
-    }
+    nudge_in(rack, (oldest_us >= WANTED_AFTER_US ? WANTED_EVERY_US : WANTED_AFTER_US) / 1000);
 }
 
 static void on_nudge_due(struct timer *timer)
@@ -80,6 +75,9 @@ static void on_nudge_due(struct timer *timer)
 
     if (oldest_us < 0)
         return;
+    /* Also when somebody sleeps: one that does not answer for so long may have been stopped. */
+    if (oldest_us >= WANTED_AFTER_US)
+        want_workers(rack, now_us);
     if (idle_only && bell_can_wait(rack->options.board, now_us))
         nudge_in(rack, BUSY_AFTER_US / 1000);
     else if (bell_wake_worker(rack->options.board, now_us, idle_only))
@@ -87,5 +85,5 @@ static void on_nudge_due(struct timer *timer)
     else if (idle_only)
         nudge_in(rack, BUSY_AFTER_US / 1000);
     else
-        watch_queue(rack, (uint64_t)oldest_us, now_us);
+        watch_queue(rack, (uint64_t)oldest_us);
 }

@@ -87,6 +87,19 @@ class LateTest < ServerCase
     assert_equal 1, (before & workers(server)).size
   end
 
+  def test_an_idle_worker_that_was_stopped_does_not_keep_requests_waiting
+    server = begin_server("-w", "1", "-t", "1", limit: "2s")
+    worker = workers(server).first
+    Process.kill("STOP", worker)
+    reply = Timeout.timeout(15) { get(server, "/") }
+    assert_equal "200", reply.code
+    refute_equal worker.to_s, reply.body
+    assert_match(/worker #{worker} was stopped by a signal while requests wait/, server.output)
+    Process.kill("CONT", worker)
+    eventually(5, "it leaves in order") { gone?(worker) }
+    assert_match(/worker #{worker} ended: .*status 0/, server.output)
+  end
+
   def test_innocent_requests_of_the_same_worker_finish_first
     server = begin_server("-w", "1", "-t", "2", limit: "1500ms")
     worker = workers(server).first

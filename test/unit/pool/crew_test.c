@@ -11,6 +11,8 @@
 #include "pool_world.h"
 
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int64_t index_of(const struct world *world, pid_t pid)
 {
@@ -331,6 +333,51 @@ static void a_late_worker_lives_until_it_was_asked_what_it_does(void **state)
     world_close(&world);
 }
 
+/* A child of ours that is stopped. */
+static pid_t make_stopped_child(void)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        (void)raise(SIGSTOP);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+    return pid;
+}
+
+static void a_stopped_worker_is_replaced_when_requests_wait_for_it(void **state)
+{
+    struct world world;
+    struct worker *worker;
+    pid_t child = make_stopped_child();
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    worker = &world.pool->workers[index_of(&world, 500)];
+    worker->pid = getpid();
+    pool_want(world.pool);
+    world_wait(&world, 1000);
+    pool_want(world.pool);
+    world_run(&world);
+    assert_int_equal(worker->state, WORKER_SERVING);
+    worker->pid = child;
+    pool_want(world.pool);
+    /* A stop for a moment is none. */
+    assert_int_equal(worker->state, WORKER_SERVING);
+    world_wait(&world, 1000);
+    pool_want(world.pool);
+    world_run(&world);
+    assert_int_equal(worker->state, WORKER_RETIRING);
+    assert_non_null(world_find(&world, WORKER_ASKED));
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    world_close(&world);
+}
+
 static void the_line_of_a_timeout_has_no_query(void **state)
 {
     char line[1024] = "";
@@ -494,6 +541,7 @@ int main(void)
         cmocka_unit_test(a_late_request_that_ended_after_all_is_not_counted_against_another),
         cmocka_unit_test(a_worker_whose_request_was_ended_by_hand_goes_the_same_way),
         cmocka_unit_test(a_late_worker_lives_until_it_was_asked_what_it_does),
+        cmocka_unit_test(a_stopped_worker_is_replaced_when_requests_wait_for_it),
         cmocka_unit_test(the_line_of_a_timeout_has_no_query),
         cmocka_unit_test(a_worker_that_wrote_garbage_is_killed_as_a_crash),
         cmocka_unit_test(numbers_that_name_nobody_change_nothing),
