@@ -180,7 +180,8 @@ static void on_reopen(struct front *front, int fds[2])
 
 static bool names_pool(uint32_t kind)
 {
-    return kind == FRONT_WORKER_DEAD || kind == FRONT_WORKER_READY || kind == FRONT_POOL_STATE;
+    return kind == FRONT_WORKER_DEAD || kind == FRONT_WORKER_READY || kind == FRONT_POOL_STATE ||
+           kind == FRONT_RELEASE;
 }
 
 static void take_message(struct front *front, const struct front_message *message, int fds[2])
@@ -203,6 +204,9 @@ static void take_message(struct front *front, const struct front_message *messag
         break;
     case FRONT_POOL_STATE:
         on_pool_state(front, message);
+        break;
+    case FRONT_RELEASE:
+        former_take(front, message);
         break;
     case FRONT_REOPEN:
         on_reopen(front, fds);

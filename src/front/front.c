@@ -161,6 +161,7 @@ static struct front_loop *new_loop(struct front *front, uint32_t number)
     loop->number = number;
     loop->reserve_fd = -1;
     list_init(&loop->connections);
+    former_init(loop);
     loop->racks = must_alloc(front->options->pool_size + 1, sizeof(struct rack *));
     loop->links = must_alloc(front->options->pool_size + 1, sizeof(struct rack_link));
     request_ids_init(&loop->ids);
@@ -204,6 +205,7 @@ static void free_loop(struct front_loop *loop)
     static_cache_free(loop->cache);
     encoder_store_done(&loop->encoders);
     loop_free(loop->loop);
+    former_done(loop);
     free(loop->racks);
     free(loop->links);
     free(loop);

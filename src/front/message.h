@@ -26,13 +26,16 @@ enum front_pool_state {
     FRONT_POOL_DOWN      /* on demand: say POOL_WANTED */
 };
 
+/* Releases that a front is told of, by their place. */
+enum { FRONT_RELEASES = 4, FRONT_TEXT = 1024 };
+
 struct front_message {
     uint32_t kind; /* enum front_message_kind */
     uint32_t pool;
     uint32_t worker;
     uint32_t value;
     uint64_t number;
-    char text[256]; /* words, NUL-terminated; room for any request id */
+    char text[FRONT_TEXT]; /* words, NUL-terminated; room for any request id and most paths */
 };
 
 /* Sends a message with up to two descriptors. 0 or a negative errno (-EAGAIN: the other side is slow). */

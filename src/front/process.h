@@ -9,6 +9,7 @@
 #include "front/access_log.h"
 #include "front/encoder.h"
 #include "front/error_page.h"
+#include "front/former.h"
 #include "front/front.h"
 #include "front/message.h"
 #include "front/request_id.h"
@@ -58,6 +59,7 @@ struct front_loop {
     struct loop *loop;
     struct post *post;
     struct static_cache *cache;
+    struct former *formers;  /* [site] */
     struct rack **racks;     /* [pool], NULL entries for other kinds */
     struct rack_link *links; /* [pool] */
     struct error_pages *pages;

@@ -175,7 +175,7 @@ static void on_no_maintenance(struct exchange *exchange)
         run_application(exchange);
 }
 
-static void answer_no_file(struct exchange *exchange)
+void serve_no_file(struct exchange *exchange)
 {
     static const struct span page = SPAN("system/maintenance.html");
     const struct site *site = exchange->site;
@@ -201,10 +201,10 @@ static void handle(struct exchange *exchange)
         break;
     case ROUTE_FILES_THEN_POOL:
     case ROUTE_FILES:
-        static_find(exchange, loop->cache, &site->root, answer_no_file);
+        static_find(exchange, loop->cache, &site->root, former_find);
         break;
     case ROUTE_POOL:
-        answer_no_file(exchange);
+        serve_no_file(exchange);
         break;
     case ROUTE_NOT_FOUND:
         answer_missing(exchange);

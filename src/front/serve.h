@@ -17,5 +17,8 @@ struct rack_link {
     uint32_t pool;
 };
 
+/* No file was found for the exchange: the application, or a page of ours. */
+void serve_no_file(struct exchange *exchange);
+
 /* Whether a worker of the pool is ready to take requests. */
 bool serve_is_pool_ready(const struct front *front, uint32_t pool);

@@ -185,6 +185,7 @@ struct exchange {
     const struct filter *filter; /* NULL: what the handler gives is the output */
     void *filter_data;
     const void *site; /* the front's: which site was found */
+    unsigned former;  /* the front's: former releases whose files were looked at */
     struct request request;
     struct client client;
     struct response response;

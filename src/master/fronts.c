@@ -8,6 +8,7 @@
 #include "board/audit.h"
 #include "master/inbox.h"
 #include "master/phase.h"
+#include "master/releases.h"
 #include "master/requests.h"
 #include "pool/spawn.h"
 
@@ -350,6 +351,7 @@ static void tell_state(struct master_front *front)
         inbox_pool_state(front->edition->pools[i], &message);
         message.pool = i;
         fronts_tell(front, &message, NULL, 0);
+        releases_tell(front->edition->pools[i], i, front);
     }
     if (front->master->phase == MASTER_DELAY)
         fronts_tell(front, &(struct front_message){.kind = FRONT_LEAVE}, NULL, 0);

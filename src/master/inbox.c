@@ -8,6 +8,7 @@
 #include "master/instances.h"
 #include "master/notify.h"
 #include "master/phase.h"
+#include "master/releases.h"
 #include "master/report.h"
 #include "master/requests.h"
 
@@ -107,6 +108,7 @@ static void on_ready(struct pool *pool, uint32_t worker)
     struct front_message message = {.kind = FRONT_WORKER_READY, .worker = worker};
 
     (void)fronts_tell_users(mine, &message);
+    releases_tell_all(mine);
 }
 
 static void on_dead(struct pool *pool, uint32_t worker)
@@ -114,6 +116,7 @@ static void on_dead(struct pool *pool, uint32_t worker)
     struct master_pool *mine = owner(pool);
     struct front_message message = {.kind = FRONT_WORKER_DEAD, .worker = worker};
 
+    releases_tell_all(mine);
     if (fronts_tell_users(mine, &message) > 0)
         return;
     (void)audit_worker_free(&pool->instance.board, worker);

@@ -76,10 +76,12 @@ struct master_pool {
     uint32_t counted; /* its place in the counters, by its name */
     struct pool *pool;
     char runtime[BOARD_RUNTIME_BYTES];
-    int log_fd;      /* what its processes write to, owned; -1 = as master's */
-    bool retiring;   /* no edition has it any more: freed with its last process */
-    bool settled;    /* the outcome of its first start is known */
-    bool failed;     /* and it was a failure */
+    int log_fd;    /* what its processes write to, owned; -1 = as master's */
+    bool retiring; /* no edition has it any more: freed with its last process */
+    bool settled;  /* the outcome of its first start is known */
+    bool failed;   /* and it was a failure */
+    /* What fronts were told of releases with workers; "" = none in that place. */
+    char releases[FRONT_RELEASES][FRONT_TEXT];
     uint64_t marker; /* mtime of tmp/restart.txt as last seen, nanoseconds; 0 = none */
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "pool/plan.h"
+#include "pool/release.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -207,6 +208,7 @@ static bool adopt_mold(struct pool *pool, const struct saved_in *in)
     read_ruby(&mold->ruby, &ruby);
     settle_mold(mold);
     list_push_back(&pool->molds, &mold->link);
+    release_note(pool, mold);
     if (mold->generation > pool->generation)
         pool->generation = mold->generation;
     return true;

@@ -8,6 +8,7 @@
 #include "pool/autopsy.h"
 #include "pool/plan.h"
 #include "pool/question.h"
+#include "pool/release.h"
 #include "pool/spawn.h"
 
 #include <inttypes.h>
@@ -98,6 +99,7 @@ bool crew_ask(struct pool *pool, struct mold *mold)
     if (index < 0)
         return false;
     worker = &pool->workers[index];
+    release_note(pool, mold);
     *worker = (struct worker){.generation = mold->generation, .control = -1, .why = EXIT_NONE};
     worker->since_ms = clock_ms();
     worker->deadline_ms = fork_deadline_ms(pool, worker);

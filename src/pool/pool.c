@@ -9,6 +9,7 @@
 #include "pool/plan.h"
 #include "pool/protocol.h"
 #include "pool/question.h"
+#include "pool/release.h"
 #include "pool/spawn.h"
 
 #include <errno.h>
@@ -292,6 +293,7 @@ void pool_free(struct pool *pool)
         fd_close(&pool->workers[i].control);
     }
     free(pool->workers);
+    release_done(pool);
     instance_close(&pool->instance);
     free(pool);
 }

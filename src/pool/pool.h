@@ -65,7 +65,13 @@ struct pool_lost {
     int wait_status;
 };
 
-enum { POOL_LOST = 32, POOL_ERROR_BYTES = 2048 };
+/* The folder that a generation was loaded from. */
+struct pool_release {
+    uint32_t generation; /* 0 = none */
+    char *folder;        /* owned */
+};
+
+enum { POOL_LOST = 32, POOL_ERROR_BYTES = 2048, POOL_RELEASES = 16 };
 
 struct pool {
     struct pool_options options;
@@ -103,6 +109,7 @@ struct pool {
     uint64_t tidy_bytes;          /* memory of the board after the last pool_tidy */
     struct pool_lost lost[POOL_LOST];
     unsigned lost_next;
+    struct pool_release releases[POOL_RELEASES]; /* by generation; the latest in each place */
 };
 
 /* Makes a pool with its board, without processes; NULL with faults. */

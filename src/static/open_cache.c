@@ -107,6 +107,28 @@ static void forget_root(struct cache_root *root)
         fd_close(&root->fd);
 }
 
+bool static_is_same_folder(struct static_cache *cache, const struct static_root *a,
+                           const struct static_root *b)
+{
+    const struct cache_root *one = open_cache_root(cache, a), *other = open_cache_root(cache, b);
+
+    return one->fd >= 0 && other->fd >= 0 && is_same_folder(&one->identity, &other->identity);
+}
+
+void static_close_root(struct static_cache *cache, const struct static_root *root)
+{
+    struct cache_root *known = open_cache_root(cache, root);
+
+    list_for_each_safe (link, &cache->used) {
+        struct open_file *file = CONTAINER_OF(link, struct open_file, link);
+
+        if (file->home == known)
+            drop(cache, file);
+    }
+    forget_root(known);
+    known->checked_us = 0;
+}
+
 /* Sees once per batch whether the root's path, with every link in it, still leads to the folder that
  * is open. RESOLVED_FOLDER when it does. */
 static enum resolved check_root(struct static_cache *cache, struct cache_root *root)

@@ -423,11 +423,12 @@ static enum breadth find_breadth(const struct exchange *exchange, const struct s
     return any_query || !exchange->request.query.size ? BREADTH_ALL : BREADTH_FILE;
 }
 
-void static_find(struct exchange *exchange, struct static_cache *cache,
-                 const struct static_root *root, void (*on_missing)(struct exchange *exchange))
+static void find_wished(struct exchange *exchange, struct static_cache *cache,
+                        const struct static_root *root, enum breadth breadth,
+                        void (*on_missing)(struct exchange *exchange))
 {
     struct names names = {.root = root,
-                          .breadth = find_breadth(exchange, root),
+                          .breadth = breadth,
                           .status = 200,
                           .full = true,
                           .wish = coding_read_wish(&exchange->request.fields)};
@@ -439,6 +440,19 @@ void static_find(struct exchange *exchange, struct static_cache *cache,
     }
     names.size = name.size;
     find(exchange, cache, &names, on_missing);
+}
+
+void static_find(struct exchange *exchange, struct static_cache *cache,
+                 const struct static_root *root, void (*on_missing)(struct exchange *exchange))
+{
+    find_wished(exchange, cache, root, find_breadth(exchange, root), on_missing);
+}
+
+void static_find_named(struct exchange *exchange, struct static_cache *cache,
+                       const struct static_root *root,
+                       void (*on_missing)(struct exchange *exchange))
+{
+    find_wished(exchange, cache, root, BREADTH_FILE, on_missing);
 }
 
 void static_find_file(struct exchange *exchange, struct static_cache *cache,

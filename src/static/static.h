@@ -46,6 +46,18 @@ void static_find_file(struct exchange *exchange, struct static_cache *cache,
                       const struct static_root *root, struct span name, unsigned status, bool full,
                       void (*on_missing)(struct exchange *exchange));
 
+/* GET and HEAD only: the same as static_find for the request's own name, and no cached page. */
+void static_find_named(struct exchange *exchange, struct static_cache *cache,
+                       const struct static_root *root,
+                       void (*on_missing)(struct exchange *exchange));
+
+/* Whether both roots were the same folder when they were last looked at; false when one never was. */
+bool static_is_same_folder(struct static_cache *cache, const struct static_root *a,
+                           const struct static_root *b);
+
+/* Closes what is open below a root that is asked for no more. */
+void static_close_root(struct static_cache *cache, const struct static_root *root);
+
 /* Answers with a file that is already open (a descriptor from a worker's to_path, or an error page):
  * validators and ranges as for others when full is set. The exchange's fields so far are kept; type is
  * added when the fields have none. What is not in memory is read by the cache's file threads, without a
