@@ -33,10 +33,10 @@ static int teardown(void **state)
 /* The entry's worker is one of that generation, which was loaded from the folder. */
 static void start(uint32_t index, uint32_t generation, const char *folder)
 {
-    char copy[64];
-    struct mold mold = {.generation = generation, .release = strcpy(copy, folder)};
+    struct mold mold = {.generation = generation, .release = strdup(folder)};
 
     release_note(&pool, &mold);
+    free(mold.release);
     pool.generation = generation;
     workers[index] = (struct worker){.state = WORKER_SERVING, .generation = generation};
 }
