@@ -161,6 +161,56 @@ class QueueTest < ServerCase
     assert_operator counts.max - counts.min, :<=, 2 + counts.max / 10
   end
 
+  # Six clients for two threads: two run, four wait. Neither who keeps a connection nor who opens one anew
+  # stands further in front, and nobody is tied to a process.
+  def test_connections_kept_or_closed_wait_alike
+    app 'run(proc { |env| sleep 0.03; [200, {"content-type" => "text/plain"}, [Process.pid.to_s]] })'
+    server = start("-e", "production", "-w", "2", "-t", "1")
+    kept, closed = [true, false].map do |is_kept|
+      Array.new(6) { Thread.new { timed_requests(server, 25, is_kept) } }.flat_map(&:value).sort
+    end
+    [kept, closed].each { |waits| assert_operator waits[-2], :<=, 1.2 * waits[waits.size / 2] + 0.2 }
+    assert_in_delta kept[kept.size / 2], closed[closed.size / 2], 0.05
+  end
+
+  def timed_requests(server, count, is_kept)
+    client = Net::HTTP.new("127.0.0.1", server.port)
+    client.start if is_kept
+    Array.new(count) do
+      begun = now
+      assert_equal "200", (is_kept ? client.get("/") : get(server, "/")).code
+      now - begun
+    end
+  ensure
+    client.finish if client&.started?
+  end
+
+  # While the application loads, the queue is what it is at any time: it has an end, it has a time limit,
+  # and who leaves it is not served.
+  def test_requests_that_come_while_the_application_loads_wait_as_configured
+    app 'File.open("gate", "r").close; run(proc { |env| File.open("ran", "a") { |file| file.syswrite(env["PATH_INFO"] + "\n") }; [200, {}, ["ran"]] })'
+    File.mkfifo(File.join(@dir, "gate"))
+    config "queue: {length: 20, timeout: 3s}\nworkers: 0..1\nthreads: 1\n"
+    server = start("-e", "production")
+    sockets = Array.new(30) { |number| ask(server, "/#{number}") }
+    eventually(10, "some are refused at once") { pool(server)["queue"]["shed"] >= 9 }
+    refused, waiting = sockets.partition { |socket| socket.wait_readable(0.05) }
+    refused.each { |socket| assert_equal 503, read_reply(socket).status }
+    waiting.first(5).each { |socket| reset(socket) }
+    eventually(5, "five have left") { pool(server)["queue"]["abandoned"] == 5 }
+    assert_empty ran
+    waiting.drop(5).each { |socket| assert_equal 503, read_reply(socket).status, "the wait is over" }
+    late = ask(server, "/late")
+    eventually(10, "it waits") { pool(server)["queue"]["length"] == 1 }
+    assert_empty ran
+    File.open(File.join(@dir, "gate"), "w", &:close)
+    assert_equal "ran", read_reply(late, seconds: 10).body
+    assert_equal ["/late"], ran
+    seen = pool(server)["queue"]
+    assert_equal 31, ran.size + seen.values_at("shed", "expired", "abandoned").sum
+    (sockets - waiting.first(5) + [late]).each(&:close)
+  end
+
   def test_a_crowd_that_leaves_costs_nothing
     app 'run(proc { |env| File.open("ran", "a") { |file| file.syswrite("1\n") }; sleep 0.2; [200, {}, []] })'
     config "queue: {length: 100, timeout: 3s}\n"

@@ -92,6 +92,32 @@ class RequestsTest < ServerCase
     refute_includes out, "secret"
   end
 
+  def test_all_pools_and_all_loops_are_shown
+    write("blog/config.ru", File.read(File.join(@dir, "config.ru")))
+    config <<~YAML
+      loops: 3
+      pools:
+        shop: {app: ., workers: 1, threads: 8}
+        blog: {app: blog, workers: 1, threads: 1}
+      sites:
+        - {host: shop.test, pool: shop}
+        - {host: blog.test, pool: blog}
+    YAML
+    server = start("-e", "production")
+    File.mkfifo(File.join(@dir, "gate.a"))
+    File.mkfifo(File.join(@dir, "blog/gate.a"))
+    @sockets = %w[shop shop shop shop shop shop blog blog].each_with_index.map do |host, number|
+      TCPSocket.new("127.0.0.1", server.port).tap { |socket| socket.write("GET /hold/a HTTP/1.1\r\nHost: #{host}.test\r\nX-Request-Id: #{host}-#{number}\r\n\r\n") }
+    end
+    seen = eventually(10, "all are there") { requests["requests"].then { |all| all if all.map { |one| one["state"] }.tally == { "running" => 7, "queued" => 1 } } }
+    assert_equal({ "shop" => 6, "blog" => 2 }, seen.map { |one| one["pool"] }.tally)
+    assert_equal "blog", seen.find { |one| one["state"] == "queued" }["pool"]
+    assert_equal workers(server).sort, seen.filter_map { |one| one["worker"] }.uniq.sort
+    6.times { |number| assert_equal 0, kill("shop-#{number}").last }
+    assert_equal [502] * 6, @sockets.first(6).map { |socket| read_reply(socket).status }
+    assert_equal ["blog"], requests["requests"].map { |one| one["pool"] }.uniq
+  end
+
   def test_a_request_that_waits_is_answered_503_and_never_begun
     server = start("-e", "production", "-w", "1", "-t", "1")
     held = hold(server, "/hold/a", "held")
