@@ -297,8 +297,15 @@ static void warn_of_spool(const struct front_loop *loop, const struct exchange *
     const char *folder = loop->front->options->config->spool;
     int fd;
 
-    if (!folder || !log_allow(span_of("request-spool"), SPOOL_LOG_S, NULL))
+    if (!log_allow(span_of("request-spool"), SPOOL_LOG_S, NULL))
         return;
+    if (!folder) {
+        log_warn(
+            "spool=off a request body over %d kB cannot be kept, answered 503 id=%.*s %.*s %.*s",
+            BOARD_BODY_INLINE / 1024, SPAN_ARG(exchange->id),
+            SPAN_ARG(exchange->request.method_text), SPAN_ARG(exchange->request.path));
+        return;
+    }
     fd = fd_temporary(folder);
     log_warn("spool=%s a request body cannot be kept: %s, answered 503 id=%.*s %.*s %.*s", folder,
              fd < 0 ? strerror(-fd) : "no room on its disk or within limits.spool",

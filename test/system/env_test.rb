@@ -30,6 +30,24 @@ class EnvTest < ServerCase
     reply.body.lines(chomp: true).to_h { |line| line.split("=", 2) }
   end
 
+  # One application below a prefix and another for the rest, as Rack's own `map` has it.
+  def test_an_application_below_a_prefix_has_its_script_name
+    write "public/shop/a.css", "a file"
+    app <<~RUBY
+      require "rack/lint"
+      tell = ->(env) { [200, {"content-type" => "text/plain"}, [env["SCRIPT_NAME"] + "|" + env["PATH_INFO"] + "|" + env["REQUEST_URI"]]] }
+      use Rack::Lint
+      map("/shop") { map("/deep") { run tell }; run tell }
+      map("/") { run tell }
+    RUBY
+    server = start
+    { "/shop" => "/shop||", "/shop/" => "/shop|/|", "/shop/a%20b?x" => "/shop|/a%20b|", "/shop/deep/x" => "/shop/deep|/x|",
+      "/shopping" => "|/shopping|", "/" => "|/|" }.each do |path, seen|
+      assert_equal seen + path, get(server, path).body
+    end
+    assert_equal "a file", get(server, "/shop/a.css").body
+  end
+
   def test_repeated_fields_are_joined_in_order
     server = start
     seen = env(server, ["X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 198.51.100.2", "Cookie: a=1", "Cookie: b=2", "X-New: 1", "x-new: 2"],

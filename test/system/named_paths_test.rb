@@ -45,6 +45,15 @@ class NamedPathsTest < ServerCase
     assert File.directory?(File.join(@dir, "tmp/new/spool"))
   end
 
+  def test_without_a_spool_what_memory_has_no_room_for_is_refused_and_told_once
+    config "spool: off\n"
+    server = start
+    3.times { assert_equal "503", http(server, "/", method: "POST", body: "x" * 200_000).code }
+    assert_equal "20000", http(server, "/", method: "POST", body: "x" * 20_000).body
+    lines = server.output.lines.grep(%r{spool=off a request body over \d+ kB cannot be kept, answered 503 id=\S+ POST /$})
+    assert_equal 1, lines.size, server.output
+  end
+
   def test_a_spool_folder_that_goes_is_told_once
     config "spool: spool\n"
     server = start

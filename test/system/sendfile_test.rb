@@ -100,6 +100,24 @@ class SendfileTest < ServerCase
     end
   end
 
+  where root?, "root" do
+    # What is outside for an application is what its user may not read; the front reads nothing for it.
+    def test_a_file_that_the_worker_may_not_read_is_404_and_logged
+      write "secret.txt", "secret"
+      File.chmod(0o600, File.join(@dir, "secret.txt"))
+      File.chmod(0o755, @dir)
+      Dir.mkdir(File.join(@dir, "run"), 0o777)
+      config "user: nobody\n"
+      server = start
+      ["secret.txt", "/etc/shadow"].each do |name|
+        reply = fetch(server, "/named?#{name}")
+        assert_equal [404, nil], [reply.status, reply.headers["x-sendfile"]], name
+        refute_match(/secret|root:/, reply.body)
+      end
+      assert_match(/x-sendfile names no file.*secret\.txt/, server.output)
+    end
+  end
+
   def test_internal_files_only_by_the_application
     write "private/a b.txt", "inside"
     write "private/deep/.key", "dot"

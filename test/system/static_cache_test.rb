@@ -146,6 +146,12 @@ class StaticCacheTest < ServerCase
     raw(server, "GET #{path} HTTP/1.1\r\nHost: a\r\nAccept-Encoding: #{accept}\r\n#{fields}\r\n").first
   end
 
+  def test_a_file_without_neighbours_goes_out_as_it_is
+    write "public/plain.txt", text = "many words " * 2000
+    reply = raw(start, "GET /plain.txt HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip, br\r\n\r\n").first
+    assert_equal [200, nil, nil, text.bytesize.to_s, text], [reply.status, *reply.headers.values_at("content-encoding", "vary", "content-length"), reply.body]
+  end
+
   def test_neighbours_by_what_the_client_accepts
     write "public/app.js", "plain " * 1000
     write "public/app.js.gz", gzip = Zlib.gzip("plain " * 1000)
