@@ -16,7 +16,7 @@ lint_gems=''
 
 # g++ and the like are for gems that compile something.
 test_packages='curl apache2-utils strace procps g++ ca-certificates git libsqlite3-dev libxml2-dev
-    libxslt1-dev bundler'
+    libxslt1-dev bundler systemd util-linux'
 # name:requirement:version, where the version is one that Ruby 3.1 runs.
 test_gems='minitest:~>5.15 rack:~>2.2.0 rack:~>3.0.0 rack:~>3.1.0 rack:~>3.2.0 rackup:~>2.1 rails:~>7.2.0
     sqlite3:~>1.7'

@@ -2,55 +2,10 @@
 #include "base/fd.h"
 #include "cli/cli.h"
 #include "cli/verbs.h"
+#include "cli/which_ruby.h"
 #include "config/explain.h"
-#include "pool/environment.h"
-#include "pool/ruby.h"
 
-#include <limits.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-/* The environment that the pool's application would get, as far as finding its Ruby goes. */
-static void make_environment(const struct cli_call *call, const struct config *config,
-                             const struct config_pool *pool, struct environment *environment)
-{
-    environment_copy(environment, call->options.environ);
-    environment_clean(environment);
-    for (uint32_t i = 0; i < pool->env_size; i++)
-        environment_set(environment, pool->env[i].name, pool->env[i].value);
-    environment_finish(environment, config->environment, pool->threads);
-}
-
-static char *find_library(struct faults *faults)
-{
-    char binary[PATH_MAX];
-    ssize_t size = readlink("/proc/self/exe", binary, sizeof(binary) - 1);
-
-    binary[size > 0 ? size : 0] = '\0';
-    return ruby_find_library(getenv("LEAT_LIB"), binary, faults);
-}
-
-static int find_ruby(const struct cli_call *call, const struct config *config,
-                     const struct config_pool *pool, struct ruby *ruby, struct faults *faults)
-{
-    struct environment environment = {0};
-    struct account account = {0};
-    struct rlimit files;
-    char *library = find_library(faults);
-    struct ruby_options options = {
-        .configured = pool->ruby, .folder = pool->app, .account = &account, .library = library};
-    int result = -1;
-
-    make_environment(call, config, pool, &environment);
-    options.environ = environment.items;
-    options.files = getrlimit(RLIMIT_NOFILE, &files) == 0 ? &files : NULL;
-    if (library && account_find(NULL, NULL, NULL, "user", &account, faults) == 0)
-        result = ruby_find(&options, ruby, faults);
-    account_done(&account);
-    environment_done(&environment);
-    free(library);
-    return result;
-}
 
 /* Which Ruby a pool would run with is found out by asking it. */
 static void put_ruby(const struct cli_call *call, const struct config *config,
@@ -60,7 +15,7 @@ static void put_ruby(const struct cli_call *call, const struct config *config,
     struct ruby ruby = {0};
     char reason[512];
 
-    if (find_ruby(call, config, pool, &ruby, &faults) == 0) {
+    if (which_ruby(call->options.environ, config, pool, &ruby, &faults) == 0) {
         CHECK(buf_printf(out, "# pool %s runs with %s %s\n", pool->name, ruby.path, ruby.version) ==
               0);
         ruby_done(&ruby);

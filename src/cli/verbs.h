@@ -16,6 +16,8 @@ int cli_backtrace(const struct cli_call *call);
 int cli_requests(const struct cli_call *call);
 int cli_top(const struct cli_call *call);
 int cli_memory(const struct cli_call *call);
+int cli_install(const struct cli_call *call);
+int cli_uninstall(const struct cli_call *call);
 int cli_healthcheck(const struct cli_call *call);
 int cli_check(const struct cli_call *call);
 int cli_print(const struct cli_call *call);
