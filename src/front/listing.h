@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A front's requests in bytes, for master who asked: entries one behind the other, each a head of fixed
- * size and its strings. Bounded, whatever clients send. Pure; master believes nothing of it.
+ * size and its strings. Bounded, whatever clients send. Pure; master believes nothing of it. Another form
+ * needs another word in message.def, so that programs of different builds notice.
  */
 #pragma once
 
