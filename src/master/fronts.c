@@ -242,6 +242,20 @@ static void set_life(const struct edition *edition, uint32_t entry, uint32_t lif
     }
 }
 
+void fronts_restore(const struct master *master, const struct board *board)
+{
+    for (uint32_t entry = 0; entry < BOARD_FRONTS; entry++) {
+        const struct master_front *front = &master->fronts[entry];
+        struct board_front *place = &board->fronts[entry];
+        bool serves = false;
+
+        for (uint32_t i = 0; front->pid && i < front->edition->pool_size; i++)
+            serves |= front->edition->front_pools[i].board == board;
+        atomic_store(&place->pid, serves ? (uint32_t)front->pid : 0);
+        atomic_store(&place->life, serves ? BOARD_ALIVE : BOARD_FREE);
+    }
+}
+
 static void add_fd(int *fds, size_t *size, int fd)
 {
     if (fd > STDERR_FILENO)

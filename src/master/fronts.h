@@ -36,3 +36,6 @@ void fronts_kill(struct master *master);
 
 /* Frees what fronts_prepare made; all fronts are gone. */
 void fronts_done(struct master *master);
+
+/* Writes the entries of all fronts into a board that was written over. */
+void fronts_restore(const struct master *master, const struct board *board);

@@ -147,6 +147,11 @@ static void on_restarted(struct pool *pool, uint32_t ticket, const char *failure
     commands_restarted(owner(pool), ticket, failure);
 }
 
+static void on_damage(struct pool *pool)
+{
+    fronts_restore(owner(pool)->master, &pool->instance.board);
+}
+
 static void on_backtrace(struct pool *pool, uint32_t worker, bool ok, struct span text)
 {
     backtraces_answer(owner(pool), worker, ok, text);
@@ -164,6 +169,7 @@ const struct pool_host inbox_host = {
     .on_state = on_state,
     .on_started = on_started,
     .on_restarted = on_restarted,
+    .on_damage = on_damage,
     .on_backtrace = on_backtrace,
     .on_empty = on_empty,
 };

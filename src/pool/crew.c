@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "board/audit.h"
 #include "pool/autopsy.h"
+#include "pool/damage.h"
 #include "pool/plan.h"
 #include "pool/question.h"
 #include "pool/release.h"
@@ -546,4 +547,5 @@ void pool_worker_broken(struct pool *pool, uint32_t worker)
               pool->settings->name, (int)pool->workers[worker].pid);
     pool->workers[worker].why = EXIT_CRASH;
     crew_kill(pool, worker);
+    damage_look(pool);
 }

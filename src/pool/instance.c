@@ -83,6 +83,7 @@ int instance_open(const struct config *config, const struct config_pool *setting
         instance_close(&instance);
         return -1;
     }
+    memcpy(instance.runtime, instance.board.header->runtime, sizeof instance.runtime);
     *ret_instance = instance;
     return 0;
 }
@@ -164,6 +165,7 @@ int instance_adopt(const struct saved_in *in, struct instance *ret_instance)
         instance_close(&instance);
         return result;
     }
+    memcpy(instance.runtime, instance.board.header->runtime, sizeof instance.runtime);
     *ret_instance = instance;
     return 0;
 }

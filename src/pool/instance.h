@@ -13,7 +13,8 @@
 #include <sys/types.h>
 
 struct instance {
-    struct board board; /* with its bells */
+    struct board board;                /* with its bells */
+    char runtime[BOARD_RUNTIME_BYTES]; /* path prefix of the descriptor sockets */
     int board_fd;
     int report;      /* master reads; non-blocking */
     int report_peer; /* handed to molds and workers */

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "board/queue.h"
 #include "pool/crew.h"
+#include "pool/damage.h"
 #include "pool/scale.h"
 #include "pool/spawn.h"
 
@@ -453,7 +454,7 @@ static void run_plan(struct pool *pool)
         plan_restart(pool);
         plan_roll(pool, now_ms);
     }
-    if (pool->current && !pool->stopping)
+    if (pool->current && !pool->stopping && damage_is_over(pool))
         plan_crew(pool, now_ms);
     due_ms = earlier(check_molds(pool, now_ms), crew_check(pool, now_ms));
     if (backoff_wait_ms(&pool->backoff, now_ms) > 0 && !pool->stopping)

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "board/queue.h"
 #include "pool/crew.h"
+#include "pool/damage.h"
 #include "pool/plan.h"
 #include "pool/protocol.h"
 #include "pool/question.h"
@@ -356,6 +357,7 @@ void pool_want(struct pool *pool)
 {
     if (pool->draining)
         plan_soon(pool);
+    damage_look(pool);
     crew_find_stopped(pool, clock_ms());
     if (pool->demanded || pool_wanted(pool) > 0)
         return;

@@ -34,6 +34,8 @@ struct pool_host {
     void (*on_started)(struct pool *pool, const char *failure);
     /* Restart number `ticket` is over. */
     void (*on_restarted)(struct pool *pool, uint32_t ticket, const char *failure);
+    /* The board was written over: the entries of fronts there shall be written again. */
+    void (*on_damage)(struct pool *pool);
     /* What the threads of a worker do, asked for by pool_backtrace; not ok: it ended before it said so. */
     void (*on_backtrace)(struct pool *pool, uint32_t worker, bool ok, struct span text);
     /* The pool was stopped and its last process is gone. */
@@ -95,6 +97,7 @@ struct pool {
     enum pool_state state;
     bool told_start; /* on_started was called */
     bool demanded;   /* min 0: requests have come */
+    bool is_damaged; /* its board was written over, and is not yet set right */
     bool draining;   /* no restart and no new mold; workers only for requests that wait */
     bool stopping;
     bool told_empty;

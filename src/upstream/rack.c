@@ -176,6 +176,7 @@ static void shed(struct rack *rack, struct exchange *exchange, enum refusal refu
                  unsigned retry_s)
 {
     rack_count(rack->options.counters.shed);
+    rack_want(rack, loop_now_us(rack->loop));
     exchange->retry_s = retry_s;
     exchange_refuse(exchange, refusal);
 }

@@ -122,6 +122,9 @@ void rack_forget(struct rack *rack, struct rack_entry *entry);
 void rack_wake_init(struct rack *rack);
 void rack_wake(struct rack *rack);
 
+/* Says to master that requests wait or are refused, at most once a second. */
+void rack_want(struct rack *rack, uint64_t now_us);
+
 /* rack_outlook.c: whether a newcomer would wait longer than queue.timeout; then *ret_retry_s is when the
  * queue is expected to be empty. */
 bool rack_is_hopeless(struct rack *rack, unsigned *ret_retry_s);

@@ -51,7 +51,7 @@ void rack_wake(struct rack *rack)
         loop_defer(rack->loop, &rack->wake_task);
 }
 
-static void want_workers(struct rack *rack, uint64_t now_us)
+void rack_want(struct rack *rack, uint64_t now_us)
 {
     if (rack->wanted_us && now_us - rack->wanted_us < WANTED_EVERY_US)
         return;
@@ -77,7 +77,7 @@ static void on_nudge_due(struct timer *timer)
         return;
     /* Also when somebody sleeps: one that does not answer for so long may have been stopped. */
     if (oldest_us >= WANTED_AFTER_US)
-        want_workers(rack, now_us);
+        rack_want(rack, now_us);
     if (idle_only && bell_can_wait(rack->options.board, now_us))
         nudge_in(rack, BUSY_AFTER_US / 1000);
     else if (bell_wake_worker(rack->options.board, now_us, idle_only))

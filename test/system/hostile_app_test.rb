@@ -70,7 +70,7 @@ class HostileAppTest < ServerCase
     })
   RUBY
 
-  %w[few head many].each do |what|
+  %w[few head many ones hole].each do |what|
     define_method("test_garbage_in_the_shared_memory_harms_its_own_pool_only_#{what}") do
       server = begin_server(MEMORY)
       with_witness(server) do

@@ -348,6 +348,13 @@ static pid_t make_stopped_child(void)
     return pid;
 }
 
+/* The worker is that process from now on, as far as anybody knows. */
+static void become(struct world *world, uint32_t index, pid_t pid)
+{
+    world->pool->workers[index].pid = pid;
+    atomic_store(&world->pool->instance.board.workers[index].pid, (uint32_t)pid);
+}
+
 static void a_stopped_worker_is_replaced_when_requests_wait_for_it(void **state)
 {
     struct world world;
@@ -358,13 +365,13 @@ static void a_stopped_worker_is_replaced_when_requests_wait_for_it(void **state)
     world_open(&world, 1, 1);
     world_start(&world);
     worker = &world.pool->workers[index_of(&world, 500)];
-    worker->pid = getpid();
+    become(&world, (uint32_t)(worker - world.pool->workers), getpid());
     pool_want(world.pool);
     world_wait(&world, 1000);
     pool_want(world.pool);
     world_run(&world);
     assert_int_equal(worker->state, WORKER_SERVING);
-    worker->pid = child;
+    become(&world, (uint32_t)(worker - world.pool->workers), child);
     pool_want(world.pool);
     /* A stop for a moment is none. */
     assert_int_equal(worker->state, WORKER_SERVING);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "board/audit.h"
 #include "board/queue.h"
 #include "board/slot.h"
 #include "pool/crew.h"
@@ -35,7 +36,7 @@ static struct {
     /* what the host was told */
     unsigned ready, dead, started, restarted, empty;
     char start_failure[512], restart_failure[512];
-    unsigned backtraces;
+    unsigned backtraces, damages;
     bool backtrace_ok;
     char backtrace[2048];
     uint32_t ticket;
@@ -167,6 +168,12 @@ static void note_empty(struct pool *pool)
     played.empty++;
 }
 
+static void note_damage(struct pool *pool)
+{
+    (void)pool;
+    played.damages++;
+}
+
 static void note_backtrace(struct pool *pool, uint32_t worker, bool ok, struct span text)
 {
     (void)pool, (void)worker;
@@ -180,6 +187,7 @@ static const struct pool_host world_host = {.on_ready = note_ready,
                                             .on_state = note_state,
                                             .on_started = note_started,
                                             .on_restarted = note_restarted,
+                                            .on_damage = note_damage,
                                             .on_backtrace = note_backtrace,
                                             .on_empty = note_empty};
 
@@ -318,8 +326,11 @@ static inline void world_end(struct world *world, pid_t pid, int wait_status)
     struct pool *pool = world->pool;
 
     assert_true(pool_child_ended(pool, pid, wait_status));
-    for (uint32_t i = 0; i < pool->instance.board.shape.workers; i++)
+    for (uint32_t i = 0; i < pool->instance.board.shape.workers; i++) {
+        if (pool->workers[i].state == WORKER_DEAD)
+            audit_worker_done(&pool->instance.board, i, 0);
         pool_audited(pool, i);
+    }
     world_run(world);
 }
 
@@ -332,7 +343,7 @@ static inline struct worker *world_find(const struct world *world, enum worker_s
     return NULL;
 }
 
-/* A request waits in the queue. */
+/* A request of front 0 waits in the queue. */
 static inline void world_queue(struct world *world)
 {
     const struct board *board = &world->pool->instance.board;
@@ -340,6 +351,7 @@ static inline void world_queue(struct world *world)
     int64_t slot = slot_claim(board, 0, &turn);
 
     assert_true(slot >= 0);
+    atomic_store(&board->fronts[0].life, BOARD_ALIVE);
     slot_begin(board, (uint32_t)slot, 0, 0);
     assert_true(queue_push(board, (uint32_t)slot, 1000));
 }
