@@ -102,6 +102,21 @@ int buf_append_byte(struct buf *buf, char byte)
     return buf_append(buf, span_make(&byte, 1));
 }
 
+int buf_append_escaped(struct buf *buf, struct span value)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < value.size && result == 0; i++) {
+        if (value.data[i] == '\n')
+            result = buf_append(buf, span_of("\\n"));
+        else if (value.data[i] == '\\')
+            result = buf_append(buf, span_of("\\\\"));
+        else
+            result = buf_append_byte(buf, value.data[i]);
+    }
+    return result;
+}
+
 int buf_printf(struct buf *buf, const char *format, ...)
 {
     va_list arguments;

@@ -37,6 +37,10 @@ int buf_append(struct buf *buf, struct span bytes);
 int buf_append_byte(struct buf *buf, char byte);
 int buf_printf(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* Appends a value that has to stay within its line: `\n` and `\\` stand for a line's end and a backslash. 0
+ * or -ENOMEM, then a part of it may be there. */
+int buf_append_escaped(struct buf *buf, struct span value);
+
 /* Drops count bytes at the front; an empty buf starts again at the beginning of its memory. */
 void buf_consume(struct buf *buf, size_t count);
 

@@ -67,21 +67,6 @@ struct saved_out saved_out_item(const struct saved_out *out, const char *name, u
     return inner;
 }
 
-static int append_escaped(struct buf *buf, struct span value)
-{
-    int result = 0;
-
-    for (size_t i = 0; i < value.size && result == 0; i++) {
-        if (value.data[i] == '\n')
-            result = buf_append(buf, span_of("\\n"));
-        else if (value.data[i] == '\\')
-            result = buf_append(buf, span_of("\\\\"));
-        else
-            result = buf_append_byte(buf, value.data[i]);
-    }
-    return result;
-}
-
 void saved_put(const struct saved_out *out, const char *name, const char *value)
 {
     struct saved_text *text = out->text;
@@ -91,7 +76,7 @@ void saved_put(const struct saved_out *out, const char *name, const char *value)
         return;
     result = buf_printf(&text->buf, "%s%s = ", out->prefix, name);
     if (result == 0)
-        result = append_escaped(&text->buf, span_of(value));
+        result = buf_append_escaped(&text->buf, span_of(value));
     if (result == 0)
         result = buf_append_byte(&text->buf, '\n');
     text->error = result;

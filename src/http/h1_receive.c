@@ -196,18 +196,26 @@ bool h1_receive_head(struct h1_conn *conn)
     return conn->ready;
 }
 
+/* Takes what has come of the body. */
+static enum h1_body_result read_body(struct h1_work *work, enum refusal *ret_refusal)
+{
+    size_t used;
+    enum h1_body_result result = h1_body_read(&work->body, &work->exchange.request, &work->spool,
+                                              buf_span(&work->input), &used, ret_refusal);
+
+    buf_consume(&work->input, used);
+    return result;
+}
+
 bool h1_receive_body(struct h1_conn *conn)
 {
     struct h1_work *work = conn->work;
     enum h1_body_result result;
     enum refusal refusal;
-    size_t used;
 
     if (!read_ready(conn))
         return false;
-    result = h1_body_read(&work->body, &work->exchange.request, &work->spool,
-                          buf_span(&work->input), &used, &refusal);
-    buf_consume(&work->input, used);
+    result = read_body(work, &refusal);
     if (result == H1_BODY_REFUSED)
         return h1_answer_refuse_unread(conn, refusal);
     if (result == H1_BODY_END)
@@ -223,13 +231,10 @@ bool h1_receive_dropped(struct h1_conn *conn)
     struct h1_work *work = conn->work;
     enum h1_body_result result;
     enum refusal refusal;
-    size_t used;
 
     if (!read_ready(conn))
         return false;
-    result = h1_body_read(&work->body, &work->exchange.request, &work->spool,
-                          buf_span(&work->input), &used, &refusal);
-    buf_consume(&work->input, used);
+    result = read_body(work, &refusal);
     if (result == H1_BODY_END) {
         h1_work_clear(work);
         h1_state_enter(conn, H1_IDLE);

@@ -11,24 +11,9 @@ int protocol_begin(struct buf *buf, const char *verb)
     return buf_printf(buf, "%s\n", verb);
 }
 
-static int add_escaped(struct buf *buf, struct span value)
-{
-    int result = 0;
-
-    for (size_t i = 0; i < value.size && result == 0; i++) {
-        if (value.data[i] == '\n')
-            result = buf_append(buf, span_of("\\n"));
-        else if (value.data[i] == '\\')
-            result = buf_append(buf, span_of("\\\\"));
-        else
-            result = buf_append_byte(buf, value.data[i]);
-    }
-    return result;
-}
-
 int protocol_add(struct buf *buf, const char *key, struct span value)
 {
-    if (buf_printf(buf, "%s=", key) != 0 || add_escaped(buf, value) != 0)
+    if (buf_printf(buf, "%s=", key) != 0 || buf_append_escaped(buf, value) != 0)
         return -ENOMEM;
     return buf_append_byte(buf, '\n');
 }

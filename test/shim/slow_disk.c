@@ -24,11 +24,9 @@ enum { LOOK_MS = 5, ARGUMENTS = 6 };
 
 long syscall(long number, ...);
 ssize_t pread(int fd, void *out, size_t size, off_t offset);
-ssize_t pread64(int fd, void *out, size_t size, off_t offset);
 ssize_t preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags);
 ssize_t write(int fd, const void *bytes, size_t size);
 int open(const char *path, int flags, ...);
-int open64(const char *path, int flags, ...);
 
 static bool is_slow(const char *path)
 {
@@ -95,10 +93,7 @@ ssize_t pread(int fd, void *out, size_t size, off_t offset)
     return real(fd, out, size, offset);
 }
 
-ssize_t pread64(int fd, void *out, size_t size, off_t offset)
-{
-    return pread(fd, out, size, offset);
-}
+ssize_t pread64(int fd, void *out, size_t size, off_t offset) __attribute__((alias("pread")));
 
 ssize_t preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
 {
@@ -122,33 +117,18 @@ ssize_t write(int fd, const void *bytes, size_t size)
     return real(fd, bytes, size);
 }
 
-static int open_slowly(const char *path, int flags, mode_t mode)
+int open(const char *path, int flags, ...)
 {
     int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
+    va_list list;
+    mode_t mode;
 
+    va_start(list, flags);
+    mode = va_arg(list, mode_t);
+    va_end(list);
     if (!(flags & O_PATH))
         wait_for_gate(path);
     return real(path, flags, mode);
 }
 
-int open(const char *path, int flags, ...)
-{
-    va_list list;
-    mode_t mode;
-
-    va_start(list, flags);
-    mode = va_arg(list, mode_t);
-    va_end(list);
-    return open_slowly(path, flags, mode);
-}
-
-int open64(const char *path, int flags, ...)
-{
-    va_list list;
-    mode_t mode;
-
-    va_start(list, flags);
-    mode = va_arg(list, mode_t);
-    va_end(list);
-    return open_slowly(path, flags, mode);
-}
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));

@@ -105,6 +105,16 @@ static void clearing_keeps_the_memory_and_shrinking_gives_it_back(void **state)
     assert_int_equal(buf.room, 0);
 }
 
+static void an_escaped_value_stays_within_its_line(void **state)
+{
+    struct buf buf = {0};
+    (void)state;
+
+    assert_int_equal(buf_append_escaped(&buf, span_of("a\nb\\c\td")), 0);
+    assert_content(&buf, "a\\nb\\\\c\td");
+    buf_done(&buf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +123,7 @@ int main(void)
         cmocka_unit_test(room_that_was_consumed_is_used_again),
         cmocka_unit_test(reserved_room_counts_only_once_it_is_taken),
         cmocka_unit_test(a_size_that_no_memory_has_leaves_it_unchanged),
+        cmocka_unit_test(an_escaped_value_stays_within_its_line),
         cmocka_unit_test(clearing_keeps_the_memory_and_shrinking_gives_it_back),
     };
 
