@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 
 require_relative "../server_case"
+require "shellwords"
 
 # Whoever starts, watches and stops the server: a service manager, a container's runtime, a balancer.
 class OrchestrationTest < ServerCase
@@ -181,6 +182,7 @@ class OrchestrationTest < ServerCase
       assert_equal "", late.read
     end
     assert_match(/ leaving\z/, title(server.pid))
+    eventually { pool(server)["slots"]["busy"].zero? }
     # The second signal does not wait, and nothing is lost by it.
     assert_equal 0, stop(server)
   end
@@ -196,6 +198,7 @@ class OrchestrationTest < ServerCase
     assert_equal 200, reply.status
     eventually { raw(server, REQUEST).first.headers["connection"] == "close" }
     assert_equal "503", Net::HTTP.get_response("127.0.0.1", "/ready", admin).code
+    eventually { pool(server)["slots"]["busy"].zero? }
     assert_equal 0, stop(server)
   end
 
@@ -207,6 +210,103 @@ class OrchestrationTest < ServerCase
       eventually { pool(server)["slots"]["busy"] == 1 }
       assert_equal 0, stop(server)
       assert_equal 200, read_reply(client).status
+    end
+  end
+
+  # --- PID 1 of a container
+
+  where(system("unshare --pid --fork --mount-proc true", out: File::NULL, err: File::NULL), "PID namespaces") do
+    CONTAINED = <<~RUBY
+      run(proc { |env|
+        case env["PATH_INFO"]
+        when "/orphan" then Process.wait(fork { Process.setsid; fork { exit!(0) }; exit!(0) })
+        when "/signal" then Process.kill(env["QUERY_STRING"], 1)
+        when "/slow" then sleep(env["QUERY_STRING"].to_f)
+        end
+        [200, {"content-type" => "text/plain"}, [Process.ppid.to_s]]
+      })
+    RUBY
+
+    # The server as PID 1 in a namespace with a /run of its own; @inner is its PID outside.
+    def contain(*options, wait: true)
+      app CONTAINED unless File.read(File.join(@dir, "config.ru")).include?("raise")
+      port, out = free_port, File.join(@dir, "contained")
+      inside = ["mount -t tmpfs none /run", "exec #{[binary, "start", "-e", "production", "-w", "1", "-p", port.to_s, *options].shelljoin}"]
+      pid = spawn_child(clean_env.merge("XDG_RUNTIME_DIR" => nil), "unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
+                        inside.join(" && "), chdir: @dir, out: out, err: [:child, :out], in: "/dev/null")
+      eventually(START_SECONDS) { File.read(out).include?("ready:") } if wait
+      @inner = children_of(pid).first&.first if wait
+      Server.new(pid, @dir, port, out)
+    end
+
+    def zombies(parent)
+      Dir.glob("/proc/[0-9]*/stat").count do |file|
+        File.read(file)[/\) (\S \d+)/, 1] == "Z #{parent}"
+      rescue Errno::ENOENT, Errno::ESRCH
+        false
+      end
+    end
+
+    def test_pid_1_serves_reaps_what_others_leave_and_stops_with_0
+      server = contain
+      assert_equal "1", get(server, "/").body
+      before = children_of(@inner).map(&:first)
+      20.times { assert_equal "200", get(server, "/orphan").code }
+      eventually(10, "no zombie stays") { zombies(@inner).zero? }
+      eventually(10, "no orphan stays") { children_of(@inner).map(&:first) == before }
+      Process.kill("TERM", @inner)
+      assert_equal 0, wait_exit(server.pid)
+      assert_match(/master 1 info stopped: exit status 0$/, server.output)
+    end
+
+    def test_signals_from_inside_the_container_act_as_anywhere
+      server = contain
+      %w[ALRM PIPE WINCH CONT VTALRM].each { |signal| assert_equal "200", get(server, "/signal?#{signal}").code }
+      assert_equal "1", get(server, "/").body
+      get(server, "/signal?TERM")
+      assert_equal 0, wait_exit(server.pid)
+    end
+
+    def test_exit_statuses_of_pid_1_are_those_of_any_server
+      config "timeouts: {drain: 200ms}\n"
+      server = contain
+      connect(server) do |client|
+        client.write("GET /slow?30 HTTP/1.1\r\nHost: a\r\n\r\n")
+        worker = children_of(@inner).find { |_, title| title.start_with?("leat: worker") }.first
+        eventually { File.read("/proc/#{@inner}/cmdline").include?("serving") && gone?(worker) == false && leat_inside("status").first.include?("1 of 3 busy") }
+        Process.kill("TERM", @inner)
+        assert_equal 4, wait_exit(server.pid)
+      end
+      app "raise 'boom'"
+      assert_equal 1, wait_exit(contain(wait: false).pid)
+    end
+
+    # A verb as a probe runs it: in the namespaces of the server.
+    def leat_inside(*arguments)
+      out, status = Open3.capture2e(clean_env.merge("XDG_RUNTIME_DIR" => nil), "nsenter", "--target", @inner.to_s, "--pid", "--mount", "--wd=#{@dir}",
+                                    binary, *arguments, stdin_data: "")
+      [out, status.exitstatus]
+    end
+
+    def test_healthcheck_finds_the_server_in_its_container
+      config "timeouts: {drain_delay: 60s}\n"
+      server = contain
+      eventually { leat_inside("healthcheck") == ["ready\n", 0] }
+      Process.kill("TERM", @inner)
+      eventually { leat_inside("healthcheck") == ["not ready\n", 1] }
+      assert_equal "200", get(server, "/").code
+      eventually { leat_inside("status").first.include?("0 of 3 busy") }
+      Process.kill("TERM", @inner)
+      assert_equal 0, wait_exit(server.pid)
+    end
+
+    def test_everything_ends_with_pid_1
+      server = contain
+      everybody = children_of(@inner).map(&:first)
+      assert_operator everybody.size, :>=, 3
+      Process.kill("KILL", @inner)
+      wait_exit(server.pid)
+      everybody.each { |pid| eventually { gone?(pid) } }
     end
   end
 
