@@ -15,7 +15,7 @@ static void make_environment(char *const *variables, const struct config *config
     environment_clean(environment);
     for (uint32_t i = 0; i < pool->env_size; i++)
         environment_set(environment, pool->env[i].name, pool->env[i].value);
-    environment_finish(environment, config->environment, pool->threads);
+    environment_finish(environment, config->environment, pool);
 }
 
 static char *find_library(struct faults *faults)

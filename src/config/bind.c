@@ -2,77 +2,61 @@
 #include "config/bind.h"
 
 #include "base/ascii.h"
+#include "config/bind_value.h"
 #include "config/keep.h"
 #include "config/origin.h"
 
 #include <limits.h>
 
-/* An object that the keys of a map may go to; the first section that knows a key gets it. */
-struct target {
-    enum section section;
-    void *object;
-};
-
-/* A value on its way: what it is, where it stands, what it is called. */
-struct value {
-    const struct directive *directive;
-    const struct yaml *key; /* NULL for items of a list */
-    const struct yaml *node;
-    const char *path;
-    void *member;
-};
-
-static void bind_map(struct bind *bind, const struct yaml *map, const char *prefix,
-                     const struct target *targets, size_t count);
-
-static void complain(const struct bind *bind, const struct yaml *node, const char *path,
-                     const char *reason)
+void bind_complain(const struct bind *bind, const struct yaml *node, const char *path,
+                   const char *reason)
 {
     faults_add(bind->faults, bind->file, node->line, node->column, path, "%s", reason);
 }
 
-static void complain_of_type(const struct bind *bind, const struct value *value)
+void bind_complain_of_type(const struct bind *bind, const struct value *value)
 {
-    complain(bind, value->node, value->path,
-             keep_printf(bind->types.arena, "expected %s", type_expects(value->directive->type)));
+    bind_complain(
+        bind, value->node, value->path,
+        keep_printf(bind->types.arena, "expected %s", type_expects(value->directive->type)));
 }
 
-static const char *child_path(const struct bind *bind, const char *prefix, struct span name)
+const char *bind_child_path(const struct bind *bind, const char *prefix, struct span name)
 {
     if (!prefix)
         return keep_text(bind->types.arena, name);
     return keep_printf(bind->types.arena, "%s.%.*s", prefix, SPAN_ARG(name));
 }
 
-static const char *item_path(const struct bind *bind, const char *path, size_t index)
+const char *bind_item_path(const struct bind *bind, const char *path, size_t index)
 {
     return keep_printf(bind->types.arena, "%s[%zu]", path, index);
 }
 
-static void note(const struct bind *bind, const struct value *value)
+void bind_note(const struct bind *bind, const struct value *value)
 {
     const struct yaml *place = value->key ? value->key : value->node;
 
     origin_note_place(bind->config, value->path, bind->file, place->line, place->column);
 }
 
-static void bind_scalar(struct bind *bind, const struct value *value)
+void bind_scalar(struct bind *bind, const struct value *value)
 {
     const char *reason;
 
     if (value->node->kind != YAML_TEXT) {
-        complain_of_type(bind, value);
+        bind_complain_of_type(bind, value);
         return;
     }
     reason = type_read(&bind->types, value->directive, value->node->text, value->member);
     if (reason)
-        complain(bind, value->node, value->path, reason);
+        bind_complain(bind, value->node, value->path, reason);
     else
-        note(bind, value);
+        bind_note(bind, value);
 }
 
 /* The items of a value that may be a list or a single one. */
-static const struct yaml *const *items_of(const struct yaml *const *node, size_t *ret_size)
+const struct yaml *const *bind_items(const struct yaml *const *node, size_t *ret_size)
 {
     if ((*node)->kind != YAML_LIST) {
         *ret_size = 1;
@@ -90,11 +74,11 @@ static bool is_off(const struct yaml *node)
 static void bind_list(struct bind *bind, const struct value *value)
 {
     size_t size;
-    const struct yaml *const *items = items_of(&value->node, &size);
+    const struct yaml *const *items = bind_items(&value->node, &size);
     struct config_strings *list = value->member;
 
     *list = (struct config_strings){0};
-    note(bind, value);
+    bind_note(bind, value);
     for (size_t i = 0; i < size && !is_off(value->node); i++) {
         const char *reason = NULL;
 
@@ -104,15 +88,14 @@ static void bind_list(struct bind *bind, const struct value *value)
             reason =
                 keep_printf(bind->types.arena, "expected %s", type_expects(value->directive->type));
         if (reason)
-            complain(bind, items[i], value->path, reason);
+            bind_complain(bind, items[i], value->path, reason);
     }
 }
 
-static void bind_inside(struct bind *bind, const struct value *value, enum section section,
-                        void *object)
+void bind_inside(struct bind *bind, const struct value *value, enum section section, void *object)
 {
     if (value->node->kind != YAML_MAP) {
-        complain_of_type(bind, value);
+        bind_complain_of_type(bind, value);
         return;
     }
     bind_map(bind, value->node, value->path, &(struct target){section, object}, 1);
@@ -138,9 +121,7 @@ static void bind_queue(struct bind *bind, const struct value *value)
     bind_inside(bind, value, SECTION_QUEUE, CONTAINER_OF(value->member, struct config_pool, name));
 }
 
-/* A map, or the value of one of its keys alone. */
-static void bind_short(struct bind *bind, const struct value *value, enum section section,
-                       const char *key)
+void bind_short(struct bind *bind, const struct value *value, enum section section, const char *key)
 {
     struct value alone = *value;
 
@@ -150,7 +131,7 @@ static void bind_short(struct bind *bind, const struct value *value, enum sectio
     }
     alone.directive = directive_find(section, span_of(key));
     alone.member = (char *)value->member + alone.directive->offset;
-    alone.path = child_path(bind, value->path, span_of(key));
+    alone.path = bind_child_path(bind, value->path, span_of(key));
     bind_scalar(bind, &alone);
 }
 
@@ -176,70 +157,26 @@ static void bind_variables(struct bind *bind, const struct value *value)
     const struct yaml *map = value->node;
 
     if (map->kind != YAML_MAP) {
-        complain_of_type(bind, value);
+        bind_complain_of_type(bind, value);
         return;
     }
-    note(bind, value);
+    bind_note(bind, value);
     pool->env = NULL;
     pool->env_size = 0;
     for (size_t i = 0; i < map->size; i++) {
         struct span name = map->keys[i]->text;
-        const char *path = child_path(bind, value->path, name);
+        const char *path = bind_child_path(bind, value->path, name);
 
         if (!name.size || span_find(name, '=') < name.size)
-            complain(bind, map->keys[i], path, "this cannot be the name of a variable");
+            bind_complain(bind, map->keys[i], path, "this cannot be the name of a variable");
         if (map->items[i]->kind != YAML_TEXT) {
-            complain(bind, map->items[i], path, "expected a text");
+            bind_complain(bind, map->items[i], path, "expected a text");
             continue;
         }
         pool->env = keep_grow(bind->types.arena, pool->env, pool->env_size, sizeof(pool->env[0]));
         pool->env[pool->env_size++] = (struct config_variable){
             name.data, yaml_is_empty(map->items[i]) ? "" : map->items[i]->text.data};
     }
-}
-
-/* With a slash at both ends, so that no other name begins with it. */
-static const char *read_prefix(const struct bind *bind, struct span text)
-{
-    bool has_end = text.size && text.data[text.size - 1] == '/';
-
-    if (!text.size || text.data[0] != '/' || text.size == 1)
-        return NULL;
-    return keep_printf(bind->types.arena, "%.*s%s", SPAN_ARG(text), has_end ? "" : "/");
-}
-
-static void bind_prefix(struct bind *bind, struct config_site *site, const struct yaml *key,
-                        const struct yaml *folder, const char *path)
-{
-    const char *prefix = read_prefix(bind, key->text);
-
-    if (!prefix) {
-        complain(bind, key, path, "expected a path that begins with / and names a folder");
-        return;
-    }
-    if (folder->kind != YAML_TEXT || yaml_is_empty(folder)) {
-        complain(bind, folder, path, "expected a folder");
-        return;
-    }
-    site->internal = keep_grow(bind->types.arena, site->internal, site->internal_size,
-                               sizeof(site->internal[0]));
-    site->internal[site->internal_size++] =
-        (struct config_prefix){prefix, type_path(&bind->types, folder->text)};
-}
-
-static void bind_prefixes(struct bind *bind, const struct value *value)
-{
-    struct config_site *site = CONTAINER_OF(value->member, struct config_site, internal);
-    const struct yaml *map = value->node;
-
-    if (map->kind != YAML_MAP) {
-        complain_of_type(bind, value);
-        return;
-    }
-    note(bind, value);
-    for (size_t i = 0; i < map->size; i++)
-        bind_prefix(bind, site, map->keys[i], map->items[i],
-                    child_path(bind, value->path, map->keys[i]->text));
 }
 
 static void bind_listener(struct bind *bind, const struct yaml *node, const char *path)
@@ -256,13 +193,13 @@ static void bind_listener(struct bind *bind, const struct yaml *node, const char
         address = yaml_find(node, "address", &key);
     }
     if (!address || address->kind != YAML_TEXT || yaml_is_empty(address)) {
-        complain(bind, address ? address : node, path, "expected an address");
+        bind_complain(bind, address ? address : node, path, "expected an address");
         return;
     }
     reason = listener_parse(&bind->types, address->text, &spec);
     if (reason) {
-        complain(bind, address, path,
-                 keep_printf(bind->types.arena, "%s, not \"%s\"", reason, address->text.data));
+        bind_complain(bind, address, path,
+                      keep_printf(bind->types.arena, "%s, not \"%s\"", reason, address->text.data));
         return;
     }
     origin_note_place(bind->config, path, bind->file, address->line, address->column);
@@ -272,13 +209,13 @@ static void bind_listener(struct bind *bind, const struct yaml *node, const char
 static void bind_listeners(struct bind *bind, const struct value *value)
 {
     size_t size;
-    const struct yaml *const *items = items_of(&value->node, &size);
+    const struct yaml *const *items = bind_items(&value->node, &size);
 
-    note(bind, value);
+    bind_note(bind, value);
     bind->entries.size = 0;
     for (size_t i = 0; i < size; i++)
         bind_listener(bind, items[i],
-                      value->node->kind == YAML_LIST ? item_path(bind, value->path, i)
+                      value->node->kind == YAML_LIST ? bind_item_path(bind, value->path, i)
                                                      : value->path);
 }
 
@@ -313,19 +250,20 @@ static void bind_pool_name(struct bind *bind, const struct value *value)
     struct config_pool *pool;
 
     if (value->node->kind != YAML_TEXT) {
-        complain_of_type(bind, value);
+        bind_complain_of_type(bind, value);
         return;
     }
-    note(bind, value);
+    bind_note(bind, value);
     pool = is_off(value->node) ? NULL : find_pool(bind->config, name);
     *(struct config_pool **)value->member = pool;
     if (pool || is_off(value->node))
         return;
-    complain(bind, value->node, value->path,
-             bind->has_pools && bind->config->pool_size
-                 ? keep_printf(bind->types.arena, "there is no pool \"%s\"; the nearest is \"%s\"",
-                               name.data, nearest_pool(bind->config, name))
-                 : "no pool has a name here; name them below \"pools\"");
+    bind_complain(bind, value->node, value->path,
+                  bind->has_pools && bind->config->pool_size
+                      ? keep_printf(bind->types.arena,
+                                    "there is no pool \"%s\"; the nearest is \"%s\"", name.data,
+                                    nearest_pool(bind->config, name))
+                      : "no pool has a name here; name them below \"pools\"");
 }
 
 static struct config_pool *pool_new(struct bind *bind, const char *name)
@@ -354,21 +292,22 @@ static void bind_pools(struct bind *bind, const struct value *value)
     const struct yaml *map = value->node;
 
     if (map->kind != YAML_MAP) {
-        complain_of_type(bind, value);
+        bind_complain_of_type(bind, value);
         return;
     }
     for (size_t i = 0; i < map->size; i++) {
-        const char *path = child_path(bind, value->path, map->keys[i]->text);
+        const char *path = bind_child_path(bind, value->path, map->keys[i]->text);
         struct config_pool *pool;
 
         if (!is_pool_name(map->keys[i]->text))
-            complain(bind, map->keys[i], path, "a pool's name has letters, digits, and - _ . only");
+            bind_complain(bind, map->keys[i], path,
+                          "a pool's name has letters, digits, and - _ . only");
         origin_note_place(bind->config, path, bind->file, map->keys[i]->line, map->keys[i]->column);
         pool = pool_new(bind, map->keys[i]->text.data);
         if (map->items[i]->kind == YAML_MAP)
             bind_map(bind, map->items[i], path, &(struct target){SECTION_POOL, pool}, 1);
         else if (!yaml_is_empty(map->items[i]))
-            complain(bind, map->items[i], path, "expected a map");
+            bind_complain(bind, map->items[i], path, "expected a map");
     }
 }
 
@@ -377,41 +316,12 @@ static void bind_pool_defaults(struct bind *bind, const struct value *value)
     bind_inside(bind, value, SECTION_POOL, bind->defaults);
 }
 
-static struct config_site *site_new(struct bind *bind)
-{
-    struct config *config = bind->config;
-    struct config_site *site;
-
-    config->sites =
-        keep_grow(bind->types.arena, config->sites, config->site_size, sizeof(config->sites[0]));
-    site = &config->sites[config->site_size++];
-    bind_defaults(bind, SECTION_SITE, site);
-    return site;
-}
-
-static void bind_sites(struct bind *bind, const struct value *value)
-{
-    size_t size;
-    const struct yaml *const *items = items_of(&value->node, &size);
-
-    for (size_t i = 0; i < size; i++) {
-        const char *path = item_path(bind, value->path, i);
-        struct config_site *site = site_new(bind);
-
-        origin_note_place(bind->config, path, bind->file, items[i]->line, items[i]->column);
-        if (items[i]->kind == YAML_MAP)
-            bind_map(bind, items[i], path, &(struct target){SECTION_SITE, site}, 1);
-        else
-            complain(bind, items[i], path, "expected a map");
-    }
-}
-
 static void bind_later(struct bind *bind, const struct value *value)
 {
     if (is_off(value->node))
         return;
-    note(bind, value);
-    complain(bind, value->key, value->path, "not yet");
+    bind_note(bind, value);
+    bind_complain(bind, value->key, value->path, "not yet");
 }
 
 static void (*const binders[])(struct bind *bind, const struct value *value) = {
@@ -424,7 +334,9 @@ static void (*const binders[])(struct bind *bind, const struct value *value) = {
     [TYPE_MALLOC] = bind_malloc,
     [TYPE_SITE_LIMITS] = bind_site_limits,
     [TYPE_VARIABLES] = bind_variables,
-    [TYPE_PREFIXES] = bind_prefixes,
+    [TYPE_PREFIXES] = bind_site_prefixes,
+    [TYPE_ROUTES] = bind_site_routes,
+    [TYPE_REDIRECT] = bind_site_redirect,
     [TYPE_POOL_DEFAULTS] = bind_pool_defaults,
     [TYPE_POOLS] = bind_pools,
     [TYPE_SITES] = bind_sites,
@@ -453,14 +365,14 @@ static void complain_of_key(const struct bind *bind, const struct yaml *key, con
     for (size_t i = 0; i < count; i++)
         sections |= 1u << targets[i].section;
     if (elsewhere) {
-        complain(bind, key, path,
-                 keep_printf(bind->types.arena, "unknown key here; it is a key of %s",
-                             section_place(elsewhere->section)));
+        bind_complain(bind, key, path,
+                      keep_printf(bind->types.arena, "unknown key here; it is a key of %s",
+                                  section_place(elsewhere->section)));
         return;
     }
-    complain(bind, key, path,
-             keep_printf(bind->types.arena, "unknown key; the nearest known one is \"%s\"",
-                         directive_nearest(sections, key->text)));
+    bind_complain(bind, key, path,
+                  keep_printf(bind->types.arena, "unknown key; the nearest known one is \"%s\"",
+                              directive_nearest(sections, key->text)));
 }
 
 static void bind_pair(struct bind *bind, const struct yaml *map, size_t index, const char *prefix,
@@ -468,7 +380,7 @@ static void bind_pair(struct bind *bind, const struct yaml *map, size_t index, c
 {
     const struct yaml *key = map->keys[index];
     struct value value = {
-        .key = key, .node = map->items[index], .path = child_path(bind, prefix, key->text)};
+        .key = key, .node = map->items[index], .path = bind_child_path(bind, prefix, key->text)};
 
     for (size_t i = 0; i < count && !value.directive; i++) {
         value.directive = directive_find(targets[i].section, key->text);
@@ -481,8 +393,8 @@ static void bind_pair(struct bind *bind, const struct yaml *map, size_t index, c
         complain_of_key(bind, key, value.path, targets, count);
 }
 
-static void bind_map(struct bind *bind, const struct yaml *map, const char *prefix,
-                     const struct target *targets, size_t count)
+void bind_map(struct bind *bind, const struct yaml *map, const char *prefix,
+              const struct target *targets, size_t count)
 {
     for (size_t i = 0; i < map->size; i++)
         bind_pair(bind, map, i, prefix, targets, count);
@@ -549,7 +461,7 @@ static void bind_rest(struct bind *bind, const struct yaml *root)
     if (!bind->has_pools)
         targets[count++] = (struct target){SECTION_POOL, pool_new(bind, NULL)};
     if (!bind->has_sites)
-        targets[count++] = (struct target){SECTION_SITE, site_new(bind)};
+        targets[count++] = (struct target){SECTION_SITE, bind_site_new(bind)};
     for (size_t i = 0; root && i < root->size; i++) {
         const struct yaml *key = root->keys[i];
 
@@ -566,7 +478,7 @@ void bind_file(struct bind *bind, const struct yaml *root)
 
     set_all_defaults(bind);
     if (root && root->kind != YAML_MAP) {
-        complain(bind, root, NULL, "expected a map of keys and values");
+        bind_complain(bind, root, NULL, "expected a map of keys and values");
         root = NULL;
     }
     (void)bind_first(bind, root, "pool_defaults");

@@ -78,13 +78,23 @@ static void complete_pools(struct bind *bind, const struct folder *folder)
 
 /* Sites */
 
-/* Only a site with a root of its own can do without a pool, and only when others use the pool. */
+static bool has_route_to(const struct config_site *site, const struct config_pool *pool)
+{
+    for (uint32_t i = 0; i < site->route_size; i++)
+        if (site->routes[i].pool == pool)
+            return true;
+    return false;
+}
+
+/* Only a site with a root of its own can do without a pool, and only when others use the pool; or one
+ * that says at which path the pool is found. */
 static bool wants_the_pool(const struct bind *bind, const struct config_site *site, uint32_t index)
 {
     const struct config *config = bind->config;
 
-    if (site->pool || config->pool_size != 1 ||
-        is_given(config, bind_site_key(bind, index, "pool")))
+    if (site->pool || site->redirect || config->pool_size != 1 ||
+        is_given(config, bind_site_key(bind, index, "pool")) ||
+        has_route_to(site, config->pools[0]))
         return false;
     return !bind->has_sites || !site->root || (!bind->has_pools && config->site_size == 1);
 }
@@ -99,6 +109,23 @@ static void complete_limits(const struct bind *bind, struct config_site *site, u
         site->limits.body = body;
 }
 
+static const char *route_key(const struct bind *bind, uint32_t site, uint32_t route,
+                             const char *name)
+{
+    return bind_site_key(bind, site, keep_printf(bind->types.arena, "routes[%u].%s", route, name));
+}
+
+static void complete_routes(struct bind *bind, struct config_site *site, uint32_t index)
+{
+    for (uint32_t i = 0; i < site->route_size; i++) {
+        struct config_route *route = &site->routes[i];
+
+        if (!route->root && route->pool &&
+            !is_given(bind->config, route_key(bind, index, i, "root")))
+            route->root = keep_printf(bind->types.arena, "%s/public", route->pool->app);
+    }
+}
+
 static void complete_site(struct bind *bind, struct config_site *site, uint32_t index)
 {
     if (wants_the_pool(bind, site, index))
@@ -107,17 +134,57 @@ static void complete_site(struct bind *bind, struct config_site *site, uint32_t 
         site->root = keep_printf(bind->types.arena, "%s/public", site->pool->app);
     if (!site->pulse)
         site->pulse = bind->config->pulse;
+    complete_routes(bind, site, index);
     complete_limits(bind, site, index);
     if (!bind->has_sites || !is_given(bind->config, bind_site_key(bind, index, "compress")))
         site->compress = bind->config->compress;
 }
 
+/* Where a pool is found: how many sites have it as a whole, and at which paths. */
+struct places {
+    uint32_t sites;
+    bool has_several_paths;
+    const char *path; /* or NULL */
+};
+
+static void add_path(struct places *places, const char *path)
+{
+    if (places->path && strcmp(places->path, path) != 0)
+        places->has_several_paths = true;
+    places->path = path;
+}
+
+static struct places find_places(const struct config *config, const struct config_pool *pool)
+{
+    struct places places = {0};
+
+    for (uint32_t i = 0; i < config->site_size; i++) {
+        const struct config_site *site = &config->sites[i];
+
+        places.sites += site->pool == pool;
+        for (uint32_t j = 0; j < site->route_size; j++)
+            if (site->routes[j].pool == pool)
+                add_path(&places, site->routes[j].path);
+    }
+    return places;
+}
+
 static bool is_used(const struct config *config, const struct config_pool *pool)
 {
-    for (uint32_t i = 0; i < config->site_size; i++)
-        if (config->sites[i].pool == pool)
-            return true;
-    return false;
+    struct places places = find_places(config, pool);
+
+    return places.sites || places.path;
+}
+
+/* An application that is always below the same path may know it from the beginning. */
+static void complete_mounts(const struct config *config)
+{
+    for (uint32_t i = 0; i < config->pool_size; i++) {
+        struct places places = find_places(config, config->pools[i]);
+
+        if (!places.sites && !places.has_several_paths)
+            config->pools[i]->mount = places.path;
+    }
 }
 
 /* A pool that nobody named and no site uses was only imagined, too. */
@@ -151,6 +218,7 @@ void complete_edition(struct bind *bind, const struct folder *folder)
     complete_pools(bind, folder);
     for (uint32_t i = 0; i < config->site_size; i++)
         complete_site(bind, &config->sites[i], i);
+    complete_mounts(config);
     if (bind->has_sites) {
         drop_unused_pools(bind);
         return;

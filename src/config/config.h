@@ -87,13 +87,23 @@ struct config_pool {
     const char *log; /* path, "stdout", "stderr", or NULL: as the server's */
     const char *user;
     const char *group;
-    uint32_t umask; /* CONFIG_AUTO = unchanged */
+    uint32_t umask;    /* CONFIG_AUTO = unchanged */
+    const char *mount; /* the only path that it is found at, or NULL: at `/`, or at several */
 };
 
 /* Files below folder that the application names as prefix + name. */
 struct config_prefix {
     const char *prefix; /* begins and ends with '/' */
     const char *folder;
+};
+
+/* Paths of a site that are answered in another way: `path` itself and what lies below it. */
+struct config_route {
+    const char *path;         /* begins with '/', does not end with it */
+    struct config_pool *pool; /* or NULL: files only */
+    const char *root;         /* looked up without the path; or NULL */
+    struct config_strings links;
+    struct config_strings serve;
 };
 
 struct config_site {
@@ -106,6 +116,10 @@ struct config_site {
     struct config_strings serve; /* extensions sent although their type is refused: ".rb" */
     struct config_prefix *internal;
     uint32_t internal_size;
+    struct config_route *routes;
+    uint32_t route_size;
+    const char *redirect; /* the address that everything is redirected to, or NULL */
+    uint32_t redirect_status;
     bool compress;
     bool page_cache_query;
 };

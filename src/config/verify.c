@@ -154,7 +154,9 @@ static bool has_fault(const struct bind *bind, const char *key)
 static bool is_explained_site(const struct bind *bind, uint32_t index)
 {
     return has_fault(bind, bind_site_key(bind, index, "pool")) ||
-           origin_find(bind->config, bind_site_key(bind, index, "redirect")) ||
+           bind->config->sites[index].redirect || bind->config->sites[index].route_size ||
+           has_fault(bind, bind_site_key(bind, index, "redirect")) ||
+           has_fault(bind, bind_site_key(bind, index, "routes")) ||
            origin_find(bind->config, bind_site_key(bind, index, "apps"));
 }
 
@@ -225,6 +227,35 @@ static void verify_site(const struct bind *bind, uint32_t index)
         COMPLAIN(bind, key, "there is no folder %s", site->root);
 }
 
+static void verify_route(const struct bind *bind, uint32_t index, uint32_t number)
+{
+    const struct config_site *site = &bind->config->sites[index];
+    const struct config_route *route = &site->routes[number];
+    const char *key =
+        bind_site_key(bind, index, keep_printf(bind->types.arena, "routes[%u]", number));
+    const char *root = keep_printf(bind->types.arena, "%s.root", key);
+
+    for (uint32_t i = 0; i < number; i++)
+        if (strcmp(site->routes[i].path, route->path) == 0)
+            COMPLAIN(bind, key, "routes[%u] has the path %s already", i, route->path);
+    if (!route->root && !route->pool &&
+        !has_fault(bind, keep_printf(bind->types.arena, "%s.pool", key)))
+        COMPLAIN(bind, key, "a route needs a root or a pool");
+    if (route->root && origin_find(bind->config, root) && !is_folder(route->root))
+        COMPLAIN(bind, root, "there is no folder %s", route->root);
+}
+
+static void verify_routes(const struct bind *bind, uint32_t index)
+{
+    const struct config_site *site = &bind->config->sites[index];
+
+    if (site->redirect && (site->pool || site->root || site->route_size))
+        COMPLAIN(bind, bind_site_key(bind, index, "redirect"),
+                 "everything is redirected, so that nothing else of this site is ever reached");
+    for (uint32_t i = 0; i < site->route_size; i++)
+        verify_route(bind, index, i);
+}
+
 static void verify_internal(const struct bind *bind, uint32_t index)
 {
     const struct config_site *site = &bind->config->sites[index];
@@ -249,6 +280,7 @@ void verify_edition(const struct bind *bind)
     verify_choice(bind);
     for (uint32_t i = 0; i < config->site_size; i++) {
         verify_site(bind, i);
+        verify_routes(bind, i);
         verify_internal(bind, i);
     }
 }

@@ -58,10 +58,10 @@ static struct span way_from_app(const struct site *site)
 {
     struct span app, folder;
 
-    if (!site->has_root || !site->root.app)
+    if (!site->whole.has_root || !site->whole.root.app)
         return (struct span){0};
-    app = span_of(site->root.app);
-    folder = span_of(site->root.folder);
+    app = span_of(site->whole.root.app);
+    folder = span_of(site->whole.root.folder);
     if (!span_starts_with(folder, app) || folder.size == app.size || folder.data[app.size] != '/')
         return (struct span){0};
     return span_skip(folder, app.size);
@@ -84,7 +84,7 @@ static const struct static_root *make(struct former *former, const struct site *
     struct made *made = must_alloc(1, sizeof(*made));
     size_t size = strlen(release) + way.size + 1;
 
-    made->root = site->root;
+    made->root = site->whole.root;
     made->app = must_alloc(1, strlen(release) + 1);
     made->folder = must_alloc(1, size);
     memcpy(made->app, release, strlen(release) + 1);
@@ -119,7 +119,7 @@ static void take(struct post_item *item)
     const struct site_table *sites = &notice->loop->front->sites;
 
     for (uint32_t i = 0; i < sites->size; i++)
-        if (sites->sites[i].pool == notice->message.pool)
+        if (sites->sites[i].whole.pool == notice->message.pool)
             set(notice->loop, &sites->sites[i], &notice->message);
     free(notice);
 }
@@ -148,7 +148,7 @@ void former_find(struct exchange *exchange)
     while (exchange->former < FRONT_RELEASES) {
         const struct static_root *root = former->roots[exchange->former++];
 
-        if (root && !static_is_same_folder(loop->cache, root, &site->root)) {
+        if (root && !static_is_same_folder(loop->cache, root, &site->whole.root)) {
             static_find_named(exchange, loop->cache, root, former_find);
             return;
         }

@@ -6,15 +6,16 @@ static bool is_reading(enum method method)
     return method == METHOD_GET || method == METHOD_HEAD;
 }
 
-enum route route_find(const struct site *site, enum method method, struct span path)
+enum route route_find(const struct site *site, const struct site_place *place, enum method method,
+                      struct span path)
 {
-    bool has_pool = site->pool != SITE_NO_POOL;
-
-    if (has_pool && site->pulse.size && is_reading(method) && span_equal(site->pulse, path))
+    if (site->pulse.size && is_reading(method) && span_equal(site->pulse, path))
         return ROUTE_PULSE;
-    if (has_pool)
-        return site->has_root && is_reading(method) ? ROUTE_FILES_THEN_POOL : ROUTE_POOL;
-    if (!site->has_root)
+    if (site->config->redirect)
+        return ROUTE_REDIRECT;
+    if (place->pool != SITE_NO_POOL)
+        return place->has_root && is_reading(method) ? ROUTE_FILES_THEN_POOL : ROUTE_POOL;
+    if (!place->has_root)
         return ROUTE_NOT_FOUND;
     return is_reading(method) ? ROUTE_FILES : ROUTE_NOT_ALLOWED;
 }

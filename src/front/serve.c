@@ -75,6 +75,18 @@ static enum refusal step_find_site(struct front_loop *loop, struct exchange *exc
     return exchange->site ? REFUSAL_NONE : REFUSAL_NO_SITE;
 }
 
+static enum refusal step_find_place(struct front_loop *loop, struct exchange *exchange)
+{
+    struct request *request = &exchange->request;
+    const struct site_place *place =
+        site_find_place(exchange->site, request->path, &request->mount_bytes);
+
+    (void)loop;
+    exchange->place = place;
+    request->mount = place->path;
+    return REFUSAL_NONE;
+}
+
 static enum refusal step_limit_body(struct front_loop *loop, struct exchange *exchange)
 {
     const struct site *site = exchange->site;
@@ -143,18 +155,19 @@ static void run_application(struct exchange *exchange)
 {
     struct front_loop *loop = loop_of(exchange);
     const struct site *site = exchange->site;
-    struct front_pool_view *view = &loop->front->pools[site->pool];
+    uint32_t pool = ((const struct site_place *)exchange->place)->pool;
+    struct front_pool_view *view = &loop->front->pools[pool];
 
-    if (!loop->racks[site->pool] || is_hopeless(loop->front, site->pool, &exchange->retry_s)) {
+    if (!loop->racks[pool] || is_hopeless(loop->front, pool, &exchange->retry_s)) {
         exchange_refuse(exchange, REFUSAL_NO_WORKER);
         return;
     }
-    front_count(&front_pool_counters(loop->front, site->pool)->requests, 1);
+    front_count(&front_pool_counters(loop->front, pool)->requests, 1);
     if (atomic_load_explicit(&view->state, memory_order_relaxed) == FRONT_POOL_DOWN)
-        want_pool(loop->front, site->pool);
+        want_pool(loop->front, pool);
     if (site->config->compress)
         compress_start(exchange, &loop->encoders);
-    rack_start(loop->racks[site->pool], exchange);
+    rack_start(loop->racks[pool], exchange);
 }
 
 static void answer_missing(struct exchange *exchange)
@@ -166,10 +179,10 @@ static void answer_missing(struct exchange *exchange)
 
 static void on_no_maintenance(struct exchange *exchange)
 {
-    const struct site *site = exchange->site;
+    const struct site_place *place = exchange->place;
 
     exchange->response.fields.size = 0;
-    if (site->pool == SITE_NO_POOL)
+    if (place->pool == SITE_NO_POOL)
         answer_missing(exchange);
     else
         run_application(exchange);
@@ -178,33 +191,56 @@ static void on_no_maintenance(struct exchange *exchange)
 void serve_no_file(struct exchange *exchange)
 {
     static const struct span page = SPAN("system/maintenance.html");
-    const struct site *site = exchange->site;
+    const struct site_place *place = exchange->place;
 
-    if (!site->has_root) {
+    if (!place->has_root) {
         on_no_maintenance(exchange);
         return;
     }
     exchange_add_field(exchange, http_field_name(FIELD_ID_RETRY_AFTER), span_of("60"));
     exchange_add_field(exchange, http_field_name(FIELD_ID_CACHE_CONTROL), span_of("no-store"));
-    static_find_file(exchange, loop_of(exchange)->cache, &site->root, page, 503, false,
+    static_find_file(exchange, loop_of(exchange)->cache, &place->root, page, 503, false,
                      on_no_maintenance);
+}
+
+/* Behind the new address stand path and query as they came (RFC 9110 15.4). */
+static void send_redirect(struct exchange *exchange, const struct config_site *site)
+{
+    const struct request *request = &exchange->request;
+    struct span to = span_of(site->redirect), path = request->path;
+
+    while (to.size && to.data[to.size - 1] == '/')
+        to.size--;
+    if (!path.size || path.data[0] != '/') /* `*` of OPTIONS is no path */
+        path = (struct span)SPAN("/");
+    exchange_add_field(exchange, http_field_name(FIELD_ID_LOCATION),
+                       arena_printf(&exchange->arena, "%.*s%.*s%s%.*s", SPAN_ARG(to),
+                                    SPAN_ARG(path), request->has_query ? "?" : "",
+                                    SPAN_ARG(request->query)));
+    exchange_head(exchange, site->redirect_status, 0);
+    exchange_end(exchange, false);
 }
 
 static void handle(struct exchange *exchange)
 {
     const struct site *site = exchange->site;
+    const struct site_place *place = exchange->place;
     struct front_loop *loop = loop_of(exchange);
 
-    switch (route_find(site, exchange->request.method, exchange->request.path)) {
+    switch (route_find(site, place, exchange->request.method, exchange->request.path)) {
     case ROUTE_PULSE:
-        answer_pulse(exchange, site->pool);
+        answer_pulse(exchange, site->whole.pool);
         break;
     case ROUTE_FILES_THEN_POOL:
     case ROUTE_FILES:
-        static_find(exchange, loop->cache, &site->root, former_find);
+        static_find(exchange, loop->cache, &place->root,
+                    place == &site->whole ? former_find : serve_no_file);
         break;
     case ROUTE_POOL:
         serve_no_file(exchange);
+        break;
+    case ROUTE_REDIRECT:
+        send_redirect(exchange, site->config);
         break;
     case ROUTE_NOT_FOUND:
         answer_missing(exchange);
@@ -256,12 +292,13 @@ static bool is_aborted(const struct exchange *exchange)
 static void count_site(struct front_loop *loop, const struct exchange *exchange, unsigned class)
 {
     const struct site *site = exchange->site;
+    const struct site_place *place = exchange->place;
 
     if (!site)
         return;
     front_count(&front_site_counters(loop->front, site->number)->statuses[class], 1);
-    if (site->pool != SITE_NO_POOL)
-        observe(front_pool_counters(loop->front, site->pool), &exchange->times);
+    if (place && place->pool != SITE_NO_POOL)
+        observe(front_pool_counters(loop->front, place->pool), &exchange->times);
 }
 
 static void step_count(struct front_loop *loop, struct exchange *exchange)
@@ -317,8 +354,8 @@ static void warn_of_spool(const struct front_loop *loop, const struct exchange *
 
 static void step_log(struct front_loop *loop, struct exchange *exchange)
 {
-    const struct site *site = exchange->site;
-    const char *pool = site && site->config->pool ? site->config->pool->name : NULL;
+    const struct site_place *place = exchange->place;
+    const char *pool = place && place->config ? place->config->name : NULL;
 
     if (exchange->refusal == REFUSAL_SPOOL)
         warn_of_spool(loop, exchange);

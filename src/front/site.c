@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "front/site.h"
 
+#include "base/ascii.h"
 #include "base/base.h"
 
 #include <stdlib.h>
+
+/* How a pool's number is found. */
+struct site_pools {
+    const struct config *config;
+    uint32_t (*find)(void *data, const struct config_pool *pool);
+    void *data;
+};
 
 static const char **copy_strings(const struct config_strings *strings)
 {
@@ -17,20 +25,65 @@ static const char **copy_strings(const struct config_strings *strings)
     return list;
 }
 
-static void init_root(struct site *site, const struct config *config)
-{
-    const struct config_site *from = site->config;
+/* What a place is made of, of a site or of one of its routes. */
+struct place_config {
+    const char *path;
+    const char *root;
+    const struct config_pool *pool;
+    const struct config_strings *links, *serve;
+};
 
-    site->has_root = from->root != NULL;
-    site->root = (struct static_root){
+static void init_place(struct site_place *place, const struct place_config *from,
+                       const struct site *site, const struct site_pools *pools)
+{
+    *place = (struct site_place){
+        .path = span_of(from->path),
+        .config = from->pool,
+        .pool = from->pool ? pools->find(pools->data, from->pool) : SITE_NO_POOL,
+        .has_root = from->root != NULL,
+    };
+    place->root = (struct static_root){
         .folder = from->root,
         .app = from->pool ? from->pool->app : NULL,
-        .links = copy_strings(&from->links),
-        .serve = copy_strings(&from->serve),
-        .never = config->file,
+        .links = copy_strings(from->links),
+        .serve = copy_strings(from->serve),
+        .never = pools->config->file,
         .directories = !from->pool,
-        .page_query = from->page_cache_query,
+        .page_query = site->config->page_cache_query,
     };
+}
+
+static void done_place(struct site_place *place)
+{
+    free(place->root.links);
+    free(place->root.serve);
+}
+
+static int longer_first(const void *a, const void *b)
+{
+    size_t left = ((const struct site_place *)a)->path.size;
+    size_t right = ((const struct site_place *)b)->path.size;
+
+    return (left < right) - (left > right);
+}
+
+static void init_places(struct site *site, const struct site_pools *pools)
+{
+    const struct config_site *config = site->config;
+    const struct place_config whole = {"", config->root, config->pool, &config->links,
+                                       &config->serve};
+
+    init_place(&site->whole, &whole, site, pools);
+    site->route_size = config->route_size;
+    site->routes = must_alloc(config->route_size + 1, sizeof(*site->routes));
+    for (uint32_t i = 0; i < config->route_size; i++) {
+        const struct config_route *route = &config->routes[i];
+        const struct place_config from = {route->path, route->root, route->pool, &route->links,
+                                          &route->serve};
+
+        init_place(&site->routes[i], &from, site, pools);
+    }
+    qsort(site->routes, site->route_size, sizeof(*site->routes), longer_first);
 }
 
 static void init_internal(struct site *site, const struct config *config)
@@ -43,7 +96,7 @@ static void init_internal(struct site *site, const struct config *config)
         site->internal[i].prefix = span_of(from->internal[i].prefix);
         site->internal[i].root = (struct static_root){
             .folder = from->internal[i].folder,
-            .links = site->root.links,
+            .links = site->whole.root.links,
             .never = config->file,
             .any_name = true,
         };
@@ -69,6 +122,8 @@ static void add_hosts(struct site_table *table, struct site *site)
 void site_table_init(struct site_table *table, const struct config *config,
                      uint32_t (*find_pool)(void *data, const struct config_pool *pool), void *data)
 {
+    const struct site_pools pools = {config, find_pool, data};
+
     *table = (struct site_table){.size = config->site_size};
     table->sites = must_alloc(config->site_size + 1, sizeof(*table->sites));
     for (uint32_t i = 0; i < config->site_size; i++) {
@@ -77,10 +132,9 @@ void site_table_init(struct site_table *table, const struct config *config,
 
         site->config = &config->sites[i];
         site->number = i;
-        site->pool = site->config->pool ? find_pool(data, site->config->pool) : SITE_NO_POOL;
+        init_places(site, &pools);
         /* Without a pool there is nothing that it could tell. */
-        site->pulse = site->pool == SITE_NO_POOL ? (struct span){0} : span_of(pulse);
-        init_root(site, config);
+        site->pulse = site->whole.pool == SITE_NO_POOL ? (struct span){0} : span_of(pulse);
         init_internal(site, config);
         add_hosts(table, site);
     }
@@ -89,9 +143,13 @@ void site_table_init(struct site_table *table, const struct config *config,
 void site_table_done(struct site_table *table)
 {
     for (uint32_t i = 0; i < table->size; i++) {
-        free(table->sites[i].root.links);
-        free(table->sites[i].root.serve);
-        free(table->sites[i].internal);
+        struct site *site = &table->sites[i];
+
+        done_place(&site->whole);
+        for (uint32_t j = 0; j < site->route_size; j++)
+            done_place(&site->routes[j]);
+        free(site->routes);
+        free(site->internal);
     }
     free(table->sites);
     map_done(&table->exact);
@@ -125,6 +183,39 @@ const struct site *site_find(const struct site_table *table, struct span host)
     if (!site && table->wildcards.size)
         site = find_wildcard(table, host);
     return site ? site : table->fallback;
+}
+
+/* How many bytes of a path as received make up a place's path; 0 when they do not. */
+static size_t match(struct span path, struct span place)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < place.size; i++) {
+        int byte = at < path.size ? (unsigned char)path.data[at] : -1;
+
+        if (byte == '%' && at + 2 < path.size) {
+            byte = ascii_hex(path.data[at + 1]) * 16 + ascii_hex(path.data[at + 2]);
+            at += 2;
+            if (byte == '/') /* a part of a name, not between two */
+                return 0;
+        }
+        if (byte != (unsigned char)place.data[i])
+            return 0;
+        at++;
+    }
+    return at == path.size || path.data[at] == '/' ? at : 0;
+}
+
+const struct site_place *site_find_place(const struct site *site, struct span path,
+                                         size_t *ret_size)
+{
+    for (uint32_t i = 0; i < site->route_size; i++) {
+        *ret_size = match(path, site->routes[i].path);
+        if (*ret_size)
+            return &site->routes[i];
+    }
+    *ret_size = 0;
+    return &site->whole;
 }
 
 const struct site_internal *site_find_internal(const struct site *site, struct span path,

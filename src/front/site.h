@@ -17,13 +17,22 @@ struct site_internal {
     struct static_root root;
 };
 
+/* What answers below a path: files, a pool, or both. */
+struct site_place {
+    struct span path; /* of the route, or empty: the whole site */
+    const struct config_pool *config;
+    uint32_t pool; /* in front_options.pools, or SITE_NO_POOL */
+    struct static_root root;
+    bool has_root;
+};
+
 /* A site as the front uses it. */
 struct site {
     const struct config_site *config;
     uint32_t number; /* in config.sites */
-    uint32_t pool;   /* in front_options.pools, or SITE_NO_POOL */
-    struct static_root root;
-    bool has_root;
+    struct site_place whole;
+    struct site_place *routes; /* the longest path first */
+    uint32_t route_size;
     struct span pulse; /* its path; empty: none */
     struct site_internal *internal;
     uint32_t internal_size;
@@ -44,6 +53,11 @@ void site_table_done(struct site_table *table);
 
 /* The site of a host (lower case, without port), or NULL. */
 const struct site *site_find(const struct site_table *table, struct span host);
+
+/* The place of a path as received, and how many of its bytes are the place's own; the whole site when no
+ * route has it. Only whole names count, escaped or not. */
+const struct site_place *site_find_place(const struct site *site, struct span path,
+                                         size_t *ret_size);
 
 /* The site's internal root that a decoded path without leading slash lies below, by the longest prefix,
  * and the name there; or NULL. */

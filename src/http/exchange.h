@@ -106,6 +106,8 @@ struct request {
     struct span method_text;
     struct span target;    /* as received */
     struct span path;      /* undecoded; "*" only for OPTIONS */
+    struct span mount;     /* the path of the route that it was sent, or empty; set by on_head */
+    size_t mount_bytes;    /* so many of path are that; see request_inner */
     struct span query;     /* without '?' */
     bool has_query;        /* "/x?" has an empty one */
     struct span host;      /* authority: from an absolute target, else Host; lower case; no port */
@@ -119,6 +121,12 @@ struct request {
     uint64_t body_limit; /* bytes; set by on_head */
     struct body body;
 };
+
+/* What of the path lies below its route, undecoded; may be empty. */
+static inline struct span request_inner(const struct request *request)
+{
+    return span_skip(request->path, request->mount_bytes);
+}
 
 /* Who is at the other end, after forwarded fields of trusted peers were read (http/forwarded.h). */
 struct client {
@@ -184,8 +192,9 @@ struct exchange {
     void *handler_data;
     const struct filter *filter; /* NULL: what the handler gives is the output */
     void *filter_data;
-    const void *site; /* the front's: which site was found */
-    unsigned former;  /* the front's: former releases whose files were looked at */
+    const void *site;  /* the front's: which site was found */
+    const void *place; /* and which of its places */
+    unsigned former;   /* and how many former releases' files were looked at */
     struct request request;
     struct client client;
     struct response response;

@@ -285,16 +285,19 @@ void environment_add_malloc(struct environment *environment, const char *library
         preload(environment, library);
 }
 
-void environment_finish(struct environment *environment, const char *name, unsigned threads)
+void environment_finish(struct environment *environment, const char *name,
+                        const struct config_pool *pool)
 {
     char digits[16];
 
     environment_set(environment, "RACK_ENV", name);
     environment_set(environment, "RAILS_ENV", name);
     environment_set(environment, "APP_ENV", name);
-    (void)snprintf(digits, sizeof digits, "%u", threads);
+    (void)snprintf(digits, sizeof digits, "%u", pool->threads);
     if (!is_set(environment, "RAILS_MAX_THREADS"))
         environment_set(environment, "RAILS_MAX_THREADS", digits);
+    if (pool->mount && !is_set(environment, "RAILS_RELATIVE_URL_ROOT"))
+        environment_set(environment, "RAILS_RELATIVE_URL_ROOT", pool->mount);
     if (!is_set(environment, "LANG") && !is_set(environment, "LC_ALL") &&
         !is_set(environment, "LC_CTYPE"))
         environment_set(environment, "LANG", "C.UTF-8");

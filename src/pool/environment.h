@@ -7,6 +7,7 @@
 
 #include "base/fault.h"
 #include "base/span.h"
+#include "config/config.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,5 +45,7 @@ int environment_read_file(struct environment *environment, const char *file, str
 void environment_add_malloc(struct environment *environment, const char *library, uint64_t arenas);
 
 /* What every application gets: the three names of the environment it runs in, RAILS_MAX_THREADS when
- * unset, LANG when no locale is set. */
-void environment_finish(struct environment *environment, const char *name, unsigned threads);
+ * unset, LANG when no locale is set; and RAILS_RELATIVE_URL_ROOT when unset and the pool is found at one path
+ * only. */
+void environment_finish(struct environment *environment, const char *name,
+                        const struct config_pool *pool);

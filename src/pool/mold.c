@@ -109,7 +109,7 @@ static int prepare_environment(struct mold *mold, const struct pool *pool, struc
         result = environment_read_file(environment, settings->env_file, faults);
     for (uint32_t i = 0; i < settings->env_size; i++)
         environment_set(environment, settings->env[i].name, settings->env[i].value);
-    environment_finish(environment, pool->config->environment, settings->threads);
+    environment_finish(environment, pool->config->environment, settings);
     return result == 0 ? prepare_malloc(mold, settings, faults) : result;
 }
 

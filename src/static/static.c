@@ -370,13 +370,22 @@ static enum resolved look_at(void *data, struct span name)
     return open_cache_look(glance->cache, glance->root, name, &glance->file);
 }
 
+/* Below a route's path lies its root; the path itself is the root. */
+static struct span path_of(const struct request *request)
+{
+    struct span inner = request_inner(request);
+
+    return inner.size ? inner : (struct span)SPAN("/");
+}
+
 /* The decoded name with room for the endings behind it. */
 static bool decode(struct exchange *exchange, struct span *ret_name, char **ret_text)
 {
     struct span name;
     char *text;
 
-    if (!target_decode(exchange->request.path, &exchange->arena, &name) || name.size >= PATH_MAX)
+    if (!target_decode(path_of(&exchange->request), &exchange->arena, &name) ||
+        name.size >= PATH_MAX)
         return false;
     text = arena_take(&exchange->arena, name.size + LONGEST_ENDING + 1);
     if (!text)
@@ -434,6 +443,11 @@ static void find_wished(struct exchange *exchange, struct static_cache *cache,
                           .wish = coding_read_wish(&exchange->request.fields)};
     struct span name;
 
+    /* The path of a route is a folder's name. */
+    if (root->directories && !request_inner(&exchange->request).size) {
+        reply_redirect(exchange);
+        return;
+    }
     if (!decode(exchange, &name, &names.text)) {
         on_missing(exchange);
         return;

@@ -313,14 +313,14 @@ static void put_strings(struct filling *filling)
 
     put(filling, request->method_text, &out->method);
     put(filling, request->target, &out->target);
-    put_part(filling, request->path, &out->path);
+    put_part(filling, request_inner(request), &out->path);
     put_part(filling, request->query, &out->query);
     put(filling, span_of(protocol_of(request->minor)), &out->protocol);
     put(filling, server_name(exchange, host, sizeof(host)), &out->server_name);
     put_number(filling, exchange->client.port, &out->server_port);
     put(filling, exchange->client.address, &out->remote_address);
     put(filling, exchange->id, &out->request_id);
-    out->script_name = (struct slot_span){0};
+    put_part(filling, request->mount, &out->script_name);
     out->public_root = (struct slot_span){0};
 }
 

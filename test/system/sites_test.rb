@@ -179,6 +179,47 @@ class SitesTest < ServerCase
     assert_equal ["hello from s\n", "hello from b\n"], [File.read(File.join(@dir, "shop.log")), File.read(File.join(@dir, "blog.log"))]
   end
 
+  # --- routes
+
+  MOUNTED = <<~'RUBY'
+    run(proc { |env| [200, { "content-type" => "text/plain" }, [env.values_at("SCRIPT_NAME", "PATH_INFO", "REQUEST_URI", "QUERY_STRING").push(ENV["RAILS_RELATIVE_URL_ROOT"]).inspect]] })
+  RUBY
+
+  def routes
+    app MOUNTED, path: "blog/config.ru"
+    write "blog/public/a.txt", "the blog's file"
+    write "shop/public/a.txt", "the shop's file"
+    write "pages/index.html", "pages"
+    config <<~YAML
+      pools: {shop: {app: shop}, blog: {app: blog}}
+      sites:
+        - {host: shop.test, pool: shop, routes: [{path: /blog, pool: blog}, {path: /blog/pages, root: pages}]}
+        - {host: old.test, redirect: "https://shop.test"}
+        - {host: older.test, redirect: {to: "http://shop.test/archive/", status: 302}}
+    YAML
+    start("-e", "production")
+  end
+
+  def test_an_application_below_a_path_has_its_place_and_its_files
+    server = routes
+    assert_equal "shop", body(server, "shop.test", "/blogger")
+    assert_equal ["/blog", "/x/%20y", "/blog/x/%20y?a=b", "a=b", "/blog"].inspect, ask(server, "shop.test", "/blog/x/%20y?a=b").body
+    assert_equal ["/blog", "", "/blog", "", "/blog"].inspect, ask(server, "shop.test", "/blog").body
+    assert_equal "the blog's file", ask(server, "shop.test", "/blog/a.txt").body
+    assert_equal "the shop's file", ask(server, "shop.test", "/a.txt").body
+    assert_equal "pages", ask(server, "shop.test", "/blog/pages/").body
+    assert_equal "404", ask(server, "shop.test", "/blog/pages/none").code
+    assert_equal ["301", "/blog/pages/?a"], ask(server, "shop.test", "/blog/pages?a").then { |reply| [reply.code, reply["location"]] }
+  end
+
+  def test_a_site_that_has_moved_answers_with_its_new_address
+    server = routes
+    reply = ask(server, "old.test", "/a/%C3%A9?b=c&d", method: "POST", body: "x")
+    assert_equal ["308", "https://shop.test/a/%C3%A9?b=c&d"], [reply.code, reply["location"]]
+    reply = ask(server, "older.test", "/")
+    assert_equal ["302", "http://shop.test/archive/"], [reply.code, reply["location"]]
+  end
+
   where(root?, "root") do
     def test_each_runs_as_its_own_user
       code = 'run(proc { [200, {}, [Process.uid.to_s]] })'

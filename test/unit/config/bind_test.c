@@ -64,7 +64,10 @@ static const char everything[] =
     "  serve: [.rb]\n"
     "  internal: {/protected: files, /more/: /srv}\n"
     "  compress: on\n"
-    "  page_cache_query: true\n";
+    "  page_cache_query: true\n"
+    "  routes: [{path: /blog/, pool: shop, root: pages, links: [/srv], serve: [.rb]}]\n"
+    "- host: old.example.com\n"
+    "  redirect: {to: 'https://example.com', status: 301}\n";
 
 static void open_everything(struct world *world)
 {
@@ -177,7 +180,7 @@ static void the_site_gets_every_value(void **state)
     (void)state;
 
     open_everything(&world);
-    assert_int_equal(world.config->site_size, 1);
+    assert_int_equal(world.config->site_size, 2);
     site = &world.config->sites[0];
     assert_int_equal(site->hosts.size, 2);
     assert_string_equal(site->hosts.items[0], "a.example.com");
@@ -220,8 +223,7 @@ static void what_is_not_there_yet_says_so(void **state)
         "listen: {address: 443, tls: {certificate: a}}",
         "pools: {a: {fastcgi: unix:/x}}",
         "pools: {a: {http: [127.0.0.1:1]}}",
-        "sites: [{host: a, root: ., routes: []}]",
-        "sites: [{host: a, redirect: 'https://b'}]",
+        "sites: [{host: a, root: ., routes: [{path: /b, root: ., strip: true}]}]",
         "sites: [{host: a, apps: /srv}]",
         "max_connections: 3",
         "health: {path: /up}",

@@ -111,6 +111,33 @@ static void sites_share_the_pool_unless_they_have_a_root_of_their_own(void **sta
     world_close(&world);
 }
 
+static void a_pool_at_one_path_only_is_mounted_there(void **state)
+{
+    struct world world;
+    const struct config *config;
+    (void)state;
+
+    world_open_app(
+        &world,
+        "pools: {one: {}, two: {}, both: {}}\n"
+        "sites:\n"
+        "- {host: a, pool: both, routes: [{path: /one, pool: one}, {path: /two, pool: two}]}\n"
+        "- {host: b, routes: [{path: /one, pool: one}, {path: /2, pool: two}, {path: /x, pool: "
+        "both}]}\n");
+    config = world_load(&world);
+    assert_non_null(config);
+    assert_string_equal(config->pools[0]->mount, "/one");
+    assert_null(config->pools[1]->mount);
+    assert_null(config->pools[2]->mount);
+    assert_string_equal(config->sites[0].routes[0].root + strlen(world.folder), "/public");
+    world_write(&world, "leat.yml",
+                "pools: {one: {}}\nsites: [{host: a, routes: [{path: /one, pool: one}]}]\n");
+    config = world_load(&world);
+    assert_null(config->sites[0].pool);
+    assert_int_equal(config->warnings.size, 0);
+    world_close(&world);
+}
+
 static void a_pool_that_no_site_uses_is_a_warning_or_was_only_imagined(void **state)
 {
     struct world world;
@@ -167,6 +194,7 @@ int main(void)
         cmocka_unit_test(an_empty_folder_says_what_was_looked_for),
         cmocka_unit_test(a_rackup_file_on_the_command_line_wins),
         cmocka_unit_test(sites_share_the_pool_unless_they_have_a_root_of_their_own),
+        cmocka_unit_test(a_pool_at_one_path_only_is_mounted_there),
         cmocka_unit_test(a_pool_that_no_site_uses_is_a_warning_or_was_only_imagined),
         cmocka_unit_test(a_site_compresses_as_the_server_does_unless_it_says_otherwise),
         cmocka_unit_test(the_server_s_user_is_the_pool_s_unless_it_has_its_own),

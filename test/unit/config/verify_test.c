@@ -100,6 +100,21 @@ static void sites_do_not_share_hosts(void **state)
                  "leat.yml:1:9: sites[0]: a site needs a root or a pool");
 }
 
+static void routes_have_paths_of_their_own_and_something_to_answer_with(void **state)
+{
+    (void)state;
+
+    expect_fault("sites: [{host: a, root: ., routes: [{path: /b, root: .}, {path: /b/, root: .}]}]",
+                 "leat.yml:1:58: sites[0].routes[1]: routes[0] has the path /b already");
+    expect_fault("sites: [{host: a, root: ., routes: [{path: /b}]}]",
+                 "leat.yml:1:37: sites[0].routes[0]: a route needs a root or a pool");
+    expect_fault("sites: [{host: a, root: ., routes: [{path: /b, root: gone}]}]",
+                 "leat.yml:1:48: sites[0].routes[0].root: there is no folder %s/gone");
+    expect_fault("sites: [{host: a, root: ., redirect: 'http://b'}]",
+                 "leat.yml:1:28: sites[0].redirect: everything is redirected, so that nothing else "
+                 "of this site is ever reached");
+}
+
 static void several_pools_need_sites(void **state)
 {
     struct world world;
@@ -150,6 +165,7 @@ int main(void)
         cmocka_unit_test(workers_times_threads_have_a_ceiling),
         cmocka_unit_test(jemalloc_has_no_arenas_of_the_c_library),
         cmocka_unit_test(sites_do_not_share_hosts),
+        cmocka_unit_test(routes_have_paths_of_their_own_and_something_to_answer_with),
         cmocka_unit_test(several_pools_need_sites),
         cmocka_unit_test(the_admin_address_is_not_a_listener),
         cmocka_unit_test(an_environment_is_a_name),

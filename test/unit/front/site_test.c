@@ -41,8 +41,8 @@ static void exact_wins_over_wildcard_and_that_over_none(void **state)
     assert_int_equal(site_find(&table, span_of("example.com"))->number, 0);
     assert_int_equal(site_find(&table, span_of("notexample.com"))->number, 0);
     assert_int_equal(site_find(&table, span_of(""))->number, 0);
-    assert_int_equal(site_find(&table, span_of("shop.example.com"))->pool, 0);
-    assert_int_equal(site_find(&table, span_of(""))->pool, SITE_NO_POOL);
+    assert_int_equal(site_find(&table, span_of("shop.example.com"))->whole.pool, 0);
+    assert_int_equal(site_find(&table, span_of(""))->whole.pool, SITE_NO_POOL);
     site_table_done(&table);
 }
 
@@ -112,16 +112,57 @@ static void a_site_without_pool_redirects_folders(void **state)
     (void)state;
 
     site_table_init(&table, &config, find_pool, NULL);
-    assert_true(table.sites[0].root.directories);
-    assert_false(table.sites[1].root.directories);
-    assert_string_equal(table.sites[1].root.app, "/srv/app");
-    assert_string_equal(table.sites[1].root.never, "/etc/leat.yml");
+    assert_true(table.sites[0].whole.root.directories);
+    assert_false(table.sites[1].whole.root.directories);
+    assert_string_equal(table.sites[1].whole.root.app, "/srv/app");
+    assert_string_equal(table.sites[1].whole.root.never, "/etc/leat.yml");
+    site_table_done(&table);
+}
+
+static void the_longest_route_of_whole_names_has_a_path(void **state)
+{
+    static const struct {
+        const char *path;
+        const char *place;
+        size_t size;
+    } cases[] = {
+        {"/", "", 0},
+        {"/blog", "/blog", 5},
+        {"/blog/", "/blog", 5},
+        {"/blogger", "", 0},
+        {"/blog/admin", "/blog/admin", 11},
+        {"/blog/adm", "/blog", 5},
+        {"/%62log/x", "/blog", 7},
+        {"/blog%2Fadmin", "", 0},
+        {"/blo%", "", 0},
+        {"/Blog", "", 0},
+        {"*", "", 0},
+    };
+    struct config_route routes[] = {{.path = "/blog", .pool = &pools[0]},
+                                    {.path = "/blog/admin", .root = "/admin"}};
+    struct config_site sites[] = {{.root = "/files", .routes = routes, .route_size = 2}};
+    struct config config = {.sites = sites, .site_size = 1};
+    struct site_table table;
+    (void)state;
+
+    site_table_init(&table, &config, find_pool, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        size_t size = 99;
+        const struct site_place *place =
+            site_find_place(&table.sites[0], span_of(cases[i].path), &size);
+
+        assert_true(span_is(place->path, cases[i].place));
+        assert_int_equal(size, cases[i].size);
+    }
+    assert_int_equal(table.sites[0].routes[0].pool, SITE_NO_POOL);
+    assert_true(table.sites[0].routes[0].has_root);
     site_table_done(&table);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_longest_route_of_whole_names_has_a_path),
         cmocka_unit_test(exact_wins_over_wildcard_and_that_over_none),
         cmocka_unit_test(the_longest_internal_prefix_wins),
         cmocka_unit_test(without_a_site_for_every_host_a_strange_name_finds_none),

@@ -126,24 +126,29 @@ static void every_application_knows_its_environment_and_threads(void **state)
 
     (void)state;
     environment_copy(&environment, from);
-    environment_finish(&environment, "production", 5);
+    environment_finish(&environment, "production",
+                       &(struct config_pool){.threads = 5, .mount = "/blog"});
     assert_string_equal(environment_get(&environment, "RACK_ENV"), "production");
     assert_string_equal(environment_get(&environment, "RAILS_ENV"), "production");
     assert_string_equal(environment_get(&environment, "APP_ENV"), "production");
     assert_string_equal(environment_get(&environment, "RAILS_MAX_THREADS"), "5");
+    assert_string_equal(environment_get(&environment, "RAILS_RELATIVE_URL_ROOT"), "/blog");
     assert_string_equal(environment_get(&environment, "LANG"), "C.UTF-8");
     environment_done(&environment);
 }
 
 static void what_the_operator_set_stays(void **state)
 {
-    char *from[] = {"RAILS_MAX_THREADS=9", "LC_ALL=de_DE.UTF-8", NULL};
+    char *from[] = {"RAILS_MAX_THREADS=9", "LC_ALL=de_DE.UTF-8", "RAILS_RELATIVE_URL_ROOT=/x",
+                    NULL};
     struct environment environment = {.size = 0};
 
     (void)state;
     environment_copy(&environment, from);
-    environment_finish(&environment, "production", 5);
+    environment_finish(&environment, "production",
+                       &(struct config_pool){.threads = 5, .mount = "/blog"});
     assert_string_equal(environment_get(&environment, "RAILS_MAX_THREADS"), "9");
+    assert_string_equal(environment_get(&environment, "RAILS_RELATIVE_URL_ROOT"), "/x");
     assert_null(environment_get(&environment, "LANG"));
     environment_done(&environment);
 }

@@ -7,6 +7,6 @@ module ApplicationHelper
   end
 
   ASSETS = Rails.public_path.glob("assets/*").to_h do |file|
-    [file.basename.to_s.sub(/-\h{8,}(?=\.)/, ""), "/assets/#{file.basename}"]
+    [file.basename.to_s.sub(/-\h{8,}(?=\.)/, ""), "#{ENV["RAILS_RELATIVE_URL_ROOT"]}/assets/#{file.basename}"]
   end.freeze
 end
