@@ -26,11 +26,17 @@ struct place {
     uint32_t worker;
     _Atomic bool is_stopping;     /* this process takes no more requests */
     _Atomic bool is_used;         /* requests were served since memory was last measured */
+    _Atomic bool has_looked;      /* and since then only whether it has changed */
     _Atomic uint64_t measured_us; /* monotonic time of that; 0 = never */
     /* Of the garbage collector at the last look: collections, major ones, the number of the last of those
      * that was seen, and whether the next will be one. */
     uint64_t collected, majors, collected_major;
     bool is_collection_due;
+    _Atomic uint64_t resident;   /* resident bytes then */
+    _Atomic uint64_t told_bytes; /* private bytes that master was told last */
+    int report;                  /* to master, or -1 */
+    uint64_t last_request;       /* after so many it asks to be replaced, 0 = never */
+    _Atomic bool is_spent;       /* and it has */
 };
 
 /* What the walk over an answer's fields found. */
@@ -141,8 +147,20 @@ uint32_t head_status(VALUE status);
  * sends `file` and returns 0; a negative errno on failure. Releases the GVL. */
 int descriptor_ask(struct seat *seat, uint32_t kind, int file);
 
-/* Reads this process's memory into its entry. Called without the GVL. */
-void native_measure(struct place *place);
+/* Private bytes of this process. */
+uint64_t measure_private_bytes(void);
+
+/* Reads this process's memory into its entry, and tells master when it has changed. These release the GVL:
+ * now; when this worker was idle for long enough; between two requests, for one that is never idle. */
+void measure_now(struct place *place);
+void measure_if_idle(struct place *place);
+void measure_between(struct place *place);
+
+/* How long an idle worker sleeps before it looks at its memory; -1 when nothing has happened. */
+int measure_timeout_ms(struct place *place);
+
+/* Tells master about this worker; false when it does not read. */
+bool measure_tell(struct place *place, const char *verb, uint64_t private_bytes);
 
 /* Collects garbage when this worker is idle, nothing is queued and a major collection is due. Returns
  * whether it did; may raise (interrupts, finalizers). */

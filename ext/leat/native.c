@@ -176,76 +176,11 @@ static VALUE native_die_with_parent(VALUE self)
     return Qnil;
 }
 
-/* ---- memory */
-
-struct memory_use {
-    uint64_t private_kb, pss_kb, rss_kb;
-};
-
-/* "Pss:   123 kB" -> 123, when the line has that name. */
-static bool read_kb(struct span line, struct span name, uint64_t *ret_kb)
-{
-    if (!span_starts_with(line, name))
-        return false;
-    line = span_trim(span_skip(line, name.size));
-    return num_decimal(span_first(line, span_find(line, ' ')), ret_kb);
-}
-
-static struct memory_use parse_rollup(struct span text)
-{
-    struct memory_use use = {0};
-    uint64_t kb;
-
-    while (text.data) {
-        struct span line = span_split(&text, '\n');
-
-        if (read_kb(line, (struct span)SPAN("Rss:"), &kb))
-            use.rss_kb = kb;
-        else if (read_kb(line, (struct span)SPAN("Pss:"), &kb))
-            use.pss_kb = kb;
-        else if (read_kb(line, (struct span)SPAN("Private_Clean:"), &kb) ||
-                 read_kb(line, (struct span)SPAN("Private_Dirty:"), &kb) ||
-                 read_kb(line, (struct span)SPAN("Private_Hugetlb:"), &kb))
-            use.private_kb += kb;
-    }
-    return use;
-}
-
-static bool read_memory(struct memory_use *ret_use)
-{
-    char *text;
-    size_t size;
-
-    if (fd_read_file("/proc/self/smaps_rollup", 65536, &text, &size) < 0)
-        return false;
-    *ret_use = parse_rollup(span_make(text, size));
-    free(text);
-    return true;
-}
-
-void native_measure(struct place *place)
-{
-    struct board_worker *worker = &place->board.workers[place->worker];
-    struct memory_use use;
-
-    atomic_store_explicit(&place->is_used, false, memory_order_relaxed);
-    atomic_store_explicit(&place->measured_us, clock_us(), memory_order_relaxed);
-    if (!read_memory(&use))
-        return;
-    /* Relaxed: gauges for whoever looks, nothing is decided by their order. */
-    atomic_store_explicit(&worker->private_bytes, use.private_kb * 1024, memory_order_relaxed);
-    atomic_store_explicit(&worker->pss_bytes, use.pss_kb * 1024, memory_order_relaxed);
-    atomic_store_explicit(&worker->rss_bytes, use.rss_kb * 1024, memory_order_relaxed);
-}
-
 /* Native.private_bytes: of this process. */
 static VALUE native_private_bytes(VALUE self)
 {
-    struct memory_use use = {0};
-
     (void)self;
-    (void)read_memory(&use);
-    return ULL2NUM(use.private_kb * 1024);
+    return ULL2NUM(measure_private_bytes());
 }
 
 /* Native.trim: gives free memory of the allocator back to the system, where it can. */

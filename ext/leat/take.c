@@ -11,8 +11,6 @@
 enum {
     MEAN_REQUESTS = 8,  /* the running mean of service times follows the last few */
     PATIENCE_US = 1000, /* a request this young may wait for an emptier process */
-    MEASURE_EVERY_US = 10000000,
-    MEASURE_AFTER_MS = 100 /* memory is measured when a worker was idle for so long */
 };
 
 /* Set in every child that the worker forks: a fact about the process, so it belongs to no object. */
@@ -94,6 +92,7 @@ static VALUE place_initialize(VALUE self, VALUE fd, VALUE worker, VALUE bells)
     if (index >= place->board.shape.workers)
         rb_raise(rb_eRangeError, "no worker entry %u", index);
     place->worker = index;
+    place->report = -1;
     Check_Type(bells, T_ARRAY);
     set_bells(&place->board, bells);
     (void)pthread_atfork(NULL, NULL, mark_foreign);
@@ -153,20 +152,33 @@ static VALUE place_is_retiring(VALUE self)
     return is_retiring(place_get(self)) ? Qtrue : Qfalse;
 }
 
+/* Board#report(descriptor, last request): master is told there of this process's memory, and when it has
+ * answered as many requests as it shall (0 = any number). */
+static VALUE place_report(VALUE self, VALUE descriptor, VALUE last_request)
+{
+    struct place *place = place_get(self);
+
+    place->report = NUM2INT(descriptor);
+    place->last_request = NUM2ULL(last_request);
+    return Qnil;
+}
+
+/* Board#streams = count: connections that the application holds. */
+static VALUE place_set_streams(VALUE self, VALUE count)
+{
+    /* Relaxed: a gauge. */
+    atomic_store_explicit(&entry(place_get(self))->streams, NUM2UINT(count), memory_order_relaxed);
+    return count;
+}
+
 static VALUE place_threads(VALUE self)
 {
     return UINT2NUM(place_get(self)->board.shape.threads);
 }
 
-static void *measure_without_gvl(void *memory)
-{
-    native_measure(memory);
-    return NULL;
-}
-
 static VALUE place_measure(VALUE self)
 {
-    rb_thread_call_without_gvl(measure_without_gvl, place_get(self), RUBY_UBF_IO, NULL);
+    measure_now(place_get(self));
     RB_GC_GUARD(self);
     return Qnil;
 }
@@ -299,26 +311,6 @@ static void ring_self(void *memory)
     bell_ring_thread(&wait->seat->place->board, wait->seat->thread);
 }
 
-/* How long an idle worker sleeps before it measures its memory; -1 when nothing has changed. */
-static int measure_timeout_ms(struct place *place)
-{
-    uint64_t since, measured = atomic_load_explicit(&place->measured_us, memory_order_relaxed);
-
-    if (!atomic_load_explicit(&place->is_used, memory_order_relaxed) ||
-        atomic_load_explicit(&entry(place)->busy, memory_order_relaxed) > 0)
-        return -1;
-    since = clock_us() - measured;
-    if (measured == 0 || since >= MEASURE_EVERY_US)
-        return MEASURE_AFTER_MS;
-    return (int)((MEASURE_EVERY_US - since) / 1000) + MEASURE_AFTER_MS;
-}
-
-static void measure_if_idle(struct place *place)
-{
-    if (measure_timeout_ms(place) == MEASURE_AFTER_MS)
-        rb_thread_call_without_gvl(measure_without_gvl, place, RUBY_UBF_IO, NULL);
-}
-
 /* Sleeps until something may have come. patience_ms > 0: no longer than that, whatever is queued. */
 static void wait_for_work(struct seat *seat, int patience_ms)
 {
@@ -387,22 +379,40 @@ static void count_service(struct seat *seat)
 {
     _Atomic uint64_t *mean = &entry(seat->place)->service_ns;
     uint64_t old_ns = atomic_load_explicit(mean, memory_order_relaxed);
-    uint64_t took_ns = (clock_us() - seat->taken_us) * 1000 + 1;
+    uint64_t now_us = clock_us();
+    uint64_t took_ns = (now_us - seat->taken_us) * 1000 + 1;
     uint64_t new_ns = old_ns ? old_ns - old_ns / MEAN_REQUESTS + took_ns / MEAN_REQUESTS : took_ns;
 
     atomic_store_explicit(mean, new_ns ? new_ns : 1, memory_order_relaxed);
+    atomic_store_explicit(&entry(seat->place)->done_us, now_us, memory_order_relaxed);
+}
+
+/* A worker that has answered as many requests as it shall says so once, and goes on until it is told to
+ * retire: its successor comes first. */
+static void count_request(struct place *place)
+{
+    uint64_t count =
+        atomic_fetch_add_explicit(&entry(place)->requests, 1, memory_order_relaxed) + 1;
+
+    if (place->last_request && count >= place->last_request &&
+        !atomic_load_explicit(&place->is_spent, memory_order_relaxed) &&
+        measure_tell(place, "spent", 0))
+        atomic_store_explicit(&place->is_spent, true, memory_order_relaxed);
 }
 
 static void count_done(struct seat *seat)
 {
+    struct place *place = seat->place;
+
     if (!seat->is_counted)
         return;
     seat->is_counted = false;
     count_service(seat);
     /* Sequentially consistent, before this thread looks at the queue: see bell_can_wait. */
-    atomic_fetch_sub(&entry(seat->place)->busy, 1);
-    atomic_fetch_add_explicit(&entry(seat->place)->requests, 1, memory_order_relaxed);
-    atomic_store_explicit(&seat->place->is_used, true, memory_order_relaxed);
+    atomic_fetch_sub(&entry(place)->busy, 1);
+    count_request(place);
+    atomic_store_explicit(&place->has_looked, false, memory_order_relaxed);
+    atomic_store_explicit(&place->is_used, true, memory_order_relaxed);
 }
 
 /* Lets requests that this process has begun go on before another one is begun: a thread that always
@@ -464,6 +474,7 @@ static VALUE seat_take(VALUE self)
     if (is_foreign)
         return Qnil;
     count_done(seat);
+    measure_between(seat->place);
     let_others_go_on(seat);
     if (!take_or_wait(seat, &has_slept))
         return Qnil;
@@ -552,6 +563,8 @@ void init_take(VALUE leat)
     rb_define_method(board, "ready", place_ready, 0);
     rb_define_method(board, "retire", place_retire, 0);
     rb_define_method(board, "retiring?", place_is_retiring, 0);
+    rb_define_method(board, "report", place_report, 2);
+    rb_define_method(board, "streams=", place_set_streams, 1);
     rb_define_method(board, "threads", place_threads, 0);
     rb_define_method(board, "measure", place_measure, 0);
     init_attend(board);

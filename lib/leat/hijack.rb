@@ -51,6 +51,7 @@ module Leat
         io.sync = true
         @lock.synchronize do
           @open[io] = true
+          count
           @watcher = Thread.new { look } unless @watcher&.alive?
         end
         io
@@ -96,8 +97,15 @@ module Leat
           sleep LOOK_SECONDS
           break finish if @board.retiring?
 
-          @lock.synchronize { return @watcher = nil if list.empty? }
+          @lock.synchronize { return @watcher = nil if count.zero? }
         end
+      end
+
+      # A worker whose streams still have somebody at the other end is not idle. Returns how many are open.
+      def count
+        open = list
+        @board.streams = open.count { |io| !gone?(io) }
+        open.size
       end
 
       def list

@@ -26,6 +26,7 @@ module Leat
       open_board
       set_traps
       srand
+      @board.report(@fds[:report], last_request)
       @loader.hooks.run(:after_fork, @index)
       serve_until_retired
       run_last_hooks
@@ -62,6 +63,12 @@ module Leat
       Native.close(@fds[:board])
       Worker.wait_until { @board.pid == Process.pid }
       Streams.watch(@board, @hello["stream_drain_ms"].to_i / 1000.0)
+    end
+
+    # Workers that began together do not end together.
+    def last_request
+      limit = @hello["max_requests"].to_i
+      limit - rand(limit / 8 + 1)
     end
 
     def set_traps

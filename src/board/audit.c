@@ -81,6 +81,8 @@ static void empty_worker(const struct board *board, uint32_t worker)
     atomic_store(&dead->private_bytes, 0);
     atomic_store(&dead->pss_bytes, 0);
     atomic_store(&dead->rss_bytes, 0);
+    atomic_store(&dead->done_us, 0);
+    atomic_store(&dead->streams, 0);
     atomic_store(&dead->generation, 0);
     atomic_store(&dead->audited, 0);
     atomic_store(&dead->pid, 0);

@@ -91,6 +91,8 @@ struct board_worker {
     _Atomic uint64_t private_bytes; /* own smaps_rollup, measured when idle; worker */
     _Atomic uint64_t pss_bytes;
     _Atomic uint64_t rss_bytes;
+    _Atomic uint64_t done_us; /* when it last ended a request; worker */
+    _Atomic uint32_t streams; /* connections that its application holds; worker */
 };
 
 /* What a worker thread sleeps for. */

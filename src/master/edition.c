@@ -93,6 +93,7 @@ void edition_set(struct master *master, struct edition *edition)
     master->config = edition->config;
     master->pools = edition->pools;
     master->pool_size = edition->pool_size;
+    budget_limit(&master->budget, edition->config->memory_total);
     edition_unref(former);
 }
 

@@ -73,6 +73,7 @@ static struct pool *make_pool(struct master_pool *mine, const struct edition *ed
                                    .files = &master->files,
                                    .host = &inbox_host,
                                    .context = mine,
+                                   .budget = &master->budget,
                                    .handed_control = -1};
 
     if (number == 0 && master->handed_pid)

@@ -79,6 +79,7 @@ static void init(struct master *master, const struct master_options *options)
                               .signal_fd = -1,
                               .control_fd = -1,
                               .notify_fd = -1,
+                              .budget = {.pressure_fd = -1},
                               .death_pipe = {-1, -1},
                               .pidfile = {.fd = -1}};
     list_init(&master->waiters);
@@ -224,6 +225,7 @@ static int make_pools(struct master *master, struct faults *faults)
     free(binary);
     if (size && !master->library)
         return -1;
+    budget_open(&master->budget, master->loop, edition->config->memory_total);
     for (; edition->pool_size < size; edition->pool_size++) {
         edition->pools[edition->pool_size] = instances_new(edition, edition->pool_size, faults);
         if (!edition->pools[edition->pool_size])
@@ -295,6 +297,7 @@ static void close_all(struct master *master)
 {
     master->phase = MASTER_ENDED;
     instances_done(master);
+    budget_close(&master->budget);
     timer_stop(&master->tick);
     timer_stop(&master->front_timer);
     timer_stop(&master->stop_timer);

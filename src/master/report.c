@@ -170,7 +170,6 @@ static void fill_pool(const struct master *master, uint32_t number, struct arena
 {
     const struct pool *pool = master->pools[number]->pool;
     const struct mold *mold = pool->current;
-    uint32_t wanted = pool_wanted(pool);
 
     *out = (struct snapshot_pool){
         .name = pool->settings->name,
@@ -178,8 +177,8 @@ static void fill_pool(const struct master *master, uint32_t number, struct arena
         .state = pool_state_word(pool->state),
         .error = pool->error[0] ? pool->error : NULL,
         .release = mold && mold->release ? mold->release : pool->settings->app,
-        .min = pool->min < wanted ? pool->min : wanted,
-        .max = pool->max > wanted ? pool->max : wanted,
+        .min = pool_least(pool),
+        .max = pool_most(pool),
         .exits = fill_exits(pool, arena),
         .exit_size = EXIT_REASONS,
     };

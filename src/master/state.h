@@ -147,6 +147,7 @@ struct master {
     struct master_names counted_pools;
     struct master_names counted_sites;
 
+    struct budget budget;       /* memory of all pools */
     struct master_pool **pools; /* of the current edition */
     uint32_t pool_size;
     struct list instances;  /* struct master_pool: these, those that start and those that retire */

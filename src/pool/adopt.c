@@ -52,6 +52,7 @@ static void save_mold(const struct mold *mold, const struct saved_out *out)
     saved_put(out, "state", mold_words[mold->state]);
     saved_put_number(out, "pid", (uint64_t)mold->pid);
     saved_put_fd(out, "control_fd", mold->control);
+    saved_put_number(out, "begun_ms", mold->begun_ms);
     saved_put_number(out, "loaded_ms", mold->loaded_ms);
     saved_put_number(out, "deadline_ms", mold->deadline_ms);
     saved_put_number(out, "private_bytes", mold->private_bytes);
@@ -75,6 +76,9 @@ static void save_worker(const struct worker *worker, const struct saved_out *out
     saved_put_number(out, "deadline_ms", worker->deadline_ms);
     if (worker->why != EXIT_NONE)
         saved_put(out, "why", exit_words[worker->why]);
+    if (worker->spent != EXIT_NONE)
+        saved_put(out, "spent", exit_words[worker->spent]);
+    saved_put_number(out, "private_bytes", worker->private_bytes);
     saved_put_number(out, "late", worker->is_late);
     saved_put_number(out, "relieved", worker->is_relieved);
     saved_put_number(out, "excuse", worker->is_excuse);
@@ -127,6 +131,11 @@ void pool_save(const struct pool *pool, const struct saved_out *out)
     saved_put_number(out, "less", pool->adjust < 0 ? (uint64_t) - (int64_t)pool->adjust : 0);
     saved_put_number(out, "fits", pool->fits);
     saved_put_number(out, "demanded", pool->demanded);
+    saved_put_number(out, "wanted", pool->wanted);
+    saved_put_number(out, "has_served", pool->has_served);
+    saved_put_number(out, "start_ms", pool->start_ms);
+    saved_put_number(out, "mold_bytes", pool->mold_bytes);
+    saved_put_number(out, "worker_bytes", pool->worker_bytes);
     saved_put_number(out, "restarts", pool->restarts);
     saved_put_number(out, "reopened_ms", pool->reopened_ms);
     saved_put_number(out, "handed_pid", (uint64_t)pool->options.handed_pid);
@@ -196,6 +205,7 @@ static bool adopt_mold(struct pool *pool, const struct saved_in *in)
     mold->state = (enum mold_state)state;
     mold->pid = get_pid(in, "pid");
     mold->control = saved_fd(in, "control_fd");
+    mold->begun_ms = number64(in, "begun_ms");
     mold->loaded_ms = number64(in, "loaded_ms");
     mold->deadline_ms = number64(in, "deadline_ms");
     mold->private_bytes = number64(in, "private_bytes");
@@ -214,10 +224,16 @@ static bool adopt_mold(struct pool *pool, const struct saved_in *in)
     return true;
 }
 
+static enum exit_reason reason(const struct saved_in *in, const char *name)
+{
+    size_t found = saved_word(in, name, exit_words, ARRAY_LEN(exit_words));
+
+    return found < EXIT_REASONS ? (enum exit_reason)found : EXIT_NONE;
+}
+
 static bool adopt_worker(struct worker *worker, const struct saved_in *in)
 {
     size_t state = saved_word(in, "state", worker_words, ARRAY_LEN(worker_words));
-    size_t why = saved_word(in, "why", exit_words, ARRAY_LEN(exit_words));
 
     if (state == ARRAY_LEN(worker_words))
         return false;
@@ -228,7 +244,9 @@ static bool adopt_worker(struct worker *worker, const struct saved_in *in)
                               .since_ms = number64(in, "since_ms"),
                               .ready_ms = number64(in, "ready_ms"),
                               .deadline_ms = number64(in, "deadline_ms"),
-                              .why = why < EXIT_REASONS ? (enum exit_reason)why : EXIT_NONE,
+                              .why = reason(in, "why"),
+                              .spent = reason(in, "spent"),
+                              .private_bytes = number64(in, "private_bytes"),
                               .is_late = flag(in, "late"),
                               .is_relieved = flag(in, "relieved"),
                               .is_excuse = flag(in, "excuse")};
@@ -267,6 +285,11 @@ static void adopt_counts(struct pool *pool, const struct saved_in *in)
                    (int32_t)saved_number(in, "less", INT32_MAX, 0);
     pool->fits = (uint32_t)saved_number(in, "fits", UINT32_MAX, UINT32_MAX);
     pool->demanded = flag(in, "demanded");
+    pool->wanted = number32(in, "wanted");
+    pool->has_served = flag(in, "has_served");
+    pool->start_ms = number64(in, "start_ms");
+    pool->mold_bytes = number64(in, "mold_bytes");
+    pool->worker_bytes = number64(in, "worker_bytes");
     pool->restarts = number32(in, "restarts");
     pool->reopened_ms = number64(in, "reopened_ms");
     pool->options.handed_pid = get_pid(in, "handed_pid");

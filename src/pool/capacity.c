@@ -135,15 +135,22 @@ static void lower_memory(struct capacity *capacity, uint64_t limit, uint64_t use
         capacity->memory_headroom = left;
 }
 
+/* The text of a file in a group's folder; the caller frees it. */
+static char *read_in(const char *root, const char *folder, const char *file)
+{
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof path, "%s/%s", folder, file) >= (int)sizeof path)
+        return NULL;
+    return read_text(root, path);
+}
+
 /* Usage counts the page cache; what of it is inactive goes away when it is needed. */
 static uint64_t without_cache(const char *root, const char *folder, const char *name, uint64_t used)
 {
-    char path[PATH_MAX];
+    char *text = read_in(root, folder, "memory.stat");
     uint64_t cache = 0;
-    char *text = NULL;
 
-    if (snprintf(path, sizeof path, "%s/memory.stat", folder) < (int)sizeof path)
-        text = read_text(root, path);
     (void)find_line(span_of(text), name, &cache);
     free(text);
     return used > cache ? used - cache : 0;
@@ -162,24 +169,35 @@ static void visit_memory_v1(const char *root, const char *folder, struct capacit
     lower_memory(capacity, limit, without_cache(root, folder, "total_inactive_file ", used));
 }
 
+static void raise_pressure(struct capacity *capacity, char *text)
+{
+    uint32_t pressure = capacity_parse_pressure(span_of(text));
+
+    if (pressure > capacity->pressure)
+        capacity->pressure = pressure;
+    free(text);
+}
+
+static void visit_cpu_v2(const char *root, const char *folder, double *quota)
+{
+    char *text = read_in(root, folder, "cpu.max");
+    struct span rest = span_trim(span_first(span_of(text), span_find(span_of(text), '\n')));
+    struct span time = span_split(&rest, ' ');
+    uint64_t time_us;
+    uint64_t period_us;
+
+    if (num_decimal(time, &time_us) && num_decimal(rest, &period_us))
+        lower_quota(quota, time_us, period_us);
+    free(text);
+}
+
 static void visit_v2(const char *root, const char *folder, struct capacity *capacity, double *quota)
 {
-    char path[PATH_MAX];
     uint64_t limit;
     uint64_t used = 0;
-    char *text = NULL;
 
-    if (snprintf(path, sizeof path, "%s/cpu.max", folder) < (int)sizeof path)
-        text = read_text(root, path);
-    if (text) {
-        struct span rest = span_trim(span_first(span_of(text), span_find(span_of(text), '\n')));
-        struct span time = span_split(&rest, ' ');
-        uint64_t time_us;
-        uint64_t period_us;
-        if (num_decimal(time, &time_us) && num_decimal(rest, &period_us))
-            lower_quota(quota, time_us, period_us);
-        free(text);
-    }
+    visit_cpu_v2(root, folder, quota);
+    raise_pressure(capacity, read_in(root, folder, "memory.pressure"));
     if (!read_number(root, folder, "memory.max", &limit))
         return;
     (void)read_number(root, folder, "memory.current", &used);
@@ -191,19 +209,62 @@ void capacity_read(const char *root, uint32_t affinity, struct capacity *ret_cap
     struct capacity capacity = {.affinity = affinity, .memory_headroom = UINT64_MAX};
     char *meminfo = read_text(root, "/proc/meminfo");
     double quota = 0;
-    uint64_t available_kb;
+    uint64_t size_kb;
 
-    if (find_line(span_of(meminfo), "MemAvailable:", &available_kb))
-        capacity.memory_headroom = available_kb * 1024;
+    if (find_line(span_of(meminfo), "MemAvailable:", &size_kb))
+        capacity.memory_headroom = size_kb * 1024;
+    if (find_line(span_of(meminfo), "MemTotal:", &size_kb))
+        capacity.memory_total = size_kb * 1024;
     free(meminfo);
+    raise_pressure(&capacity, read_text(root, "/proc/pressure/memory"));
     walk_up(root, "/sys/fs/cgroup/cpu", "cpu", visit_cpu_v1, &capacity, &quota);
     walk_up(root, "/sys/fs/cgroup/cpu,cpuacct", "cpu", visit_cpu_v1, &capacity, &quota);
     walk_up(root, "/sys/fs/cgroup/memory", "memory", visit_memory_v1, &capacity, &quota);
     walk_up(root, "/sys/fs/cgroup", "", visit_v2, &capacity, &quota);
+    walk_up(root, "/sys/fs/cgroup/unified", "", visit_v2, &capacity, &quota);
+    capacity.quota = quota;
     capacity.cpus = affinity ? affinity : 1;
     if (quota > 0 && quota < capacity.cpus)
         capacity.cpus = (uint32_t)quota + (quota > (uint32_t)quota);
     *ret_capacity = capacity;
+}
+
+uint64_t capacity_memory(const struct capacity *capacity)
+{
+    if (capacity->memory_total == 0)
+        return capacity->memory_limit;
+    if (capacity->memory_limit && capacity->memory_limit < capacity->memory_total)
+        return capacity->memory_limit;
+    return capacity->memory_total;
+}
+
+char *capacity_explain_cpus(const struct capacity *capacity, char *out, size_t room)
+{
+    if (capacity->quota > 0)
+        (void)snprintf(out, room, "affinity %u, quota %.2f", capacity->affinity, capacity->quota);
+    else
+        (void)snprintf(out, room, "affinity %u, no quota", capacity->affinity);
+    return out;
+}
+
+/* "some avg10=12.34 avg60=..." */
+uint32_t capacity_parse_pressure(struct span text)
+{
+    uint64_t whole;
+    uint64_t hundredths = 0;
+    struct span number;
+
+    while (text.data && !span_starts_with(text, span_of("some avg10=")))
+        (void)span_split(&text, '\n');
+    if (!text.data)
+        return 0;
+    number = span_skip(text, strlen("some avg10="));
+    number = span_first(number, span_find(number, ' '));
+    if (!num_decimal(span_split(&number, '.'), &whole) || whole > 100)
+        return 0;
+    if (number.size != 2 || !num_decimal(number, &hundredths))
+        hundredths = 0;
+    return (uint32_t)(whole * 100 + hundredths);
 }
 
 uint32_t capacity_affinity(void)

@@ -11,6 +11,7 @@
 #include "pool/question.h"
 #include "pool/release.h"
 #include "pool/spawn.h"
+#include "pool/staff.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -40,6 +41,7 @@ struct crew_count crew_count(const struct pool *pool)
         bool coming = worker->state == WORKER_ASKED || worker->state == WORKER_STARTING;
         bool serving = worker->state == WORKER_SERVING;
         count.there += worker_is_there(worker);
+        count.going += worker->state == WORKER_RETIRING || worker->state == WORKER_KILLED;
         if (!coming && !serving)
             continue;
         if (pool->next && worker->generation == pool->next->generation)
@@ -101,7 +103,8 @@ bool crew_ask(struct pool *pool, struct mold *mold)
         return false;
     worker = &pool->workers[index];
     release_note(pool, mold);
-    *worker = (struct worker){.generation = mold->generation, .control = -1, .why = EXIT_NONE};
+    *worker = (struct worker){
+        .generation = mold->generation, .control = -1, .why = EXIT_NONE, .spent = EXIT_NONE};
     worker->since_ms = clock_ms();
     worker->deadline_ms = fork_deadline_ms(pool, worker);
     (void)worker_step(worker, WORKER_ASK);
@@ -179,6 +182,7 @@ void crew_ready(struct pool *pool, uint32_t index, pid_t pid)
         (void)spawn_signal(pid, SIGHUP);
     worker->deadline_ms = 0;
     instance_serve(&pool->instance, index);
+    staff_started(pool, index);
     if (worker->is_excuse) {
         log_warn(
             "pool=%s worker %d answers every request with the exception until the code changes",
@@ -326,6 +330,7 @@ bool crew_ended(struct pool *pool, pid_t pid, int wait_status)
         fd_close(&worker->control);
         instance_end(&pool->instance, i);
         pool->options.host->on_dead(pool, i);
+        budget_changed(pool);
         plan_soon(pool);
         return true;
     }

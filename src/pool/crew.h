@@ -12,6 +12,7 @@ struct crew_count {
     uint32_t serving;  /* of the current generation */
     uint32_t older;    /* of older generations, starting or serving */
     uint32_t trial;    /* of the next generation, starting */
+    uint32_t going;    /* that retire, or were killed */
     uint32_t there;    /* processes of any kind */
 };
 

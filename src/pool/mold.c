@@ -184,6 +184,7 @@ static int write_hello(struct buf *buf, const struct mold *mold, const struct po
     result |= protocol_add_number(buf, "loops", pool->instance.board.shape.loops);
     result |= protocol_add_number(buf, "verbose", pool->config->verbose);
     result |= protocol_add_number(buf, "stream_drain_ms", pool->config->timeouts.stream_drain_ms);
+    result |= protocol_add_number(buf, "max_requests", pool->settings->max_requests);
     result |= protocol_add(buf, "preload", span_of(preloads[pool->settings->preload]));
     if (find_log(mold, pool))
         result |= protocol_add(buf, "log", span_of(find_log(mold, pool)));

@@ -30,6 +30,7 @@ struct mold {
     enum mold_state state;
     pid_t pid;            /* 0 without a process */
     int control;          /* our end, or -1 */
+    uint64_t begun_ms;    /* when loading began */
     uint64_t loaded_ms;   /* when it said so */
     uint64_t deadline_ms; /* in this state at most until then, 0 = no limit */
     uint64_t private_bytes;

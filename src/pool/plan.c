@@ -4,11 +4,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "board/queue.h"
 #include "pool/crew.h"
 #include "pool/damage.h"
-#include "pool/scale.h"
 #include "pool/spawn.h"
+#include "pool/staff.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -18,8 +17,7 @@
 
 enum {
     FAILED_MS = 5000, /* a process that has said `failed` has this long to leave */
-    STREAM_MARGIN_MS = 500,
-    ROLL_TRIES = 3 /* of a worker in a row that fail end a restart whose first worker serves */
+    ROLL_TRIES = 3    /* of a worker in a row that fail end a restart whose first worker serves */
 };
 
 void plan_soon(struct pool *pool)
@@ -181,12 +179,11 @@ void plan_changed(struct pool *pool, struct mold *mold)
 static void begin_life(const struct pool *pool, struct mold *mold)
 {
     mold->state = mold->solo ? MOLD_LOADED : MOLD_LOADING;
-    mold->deadline_ms = mold->solo ? 0 : clock_ms() + pool->settings->start_timeout_ms;
-    mold->loaded_ms = clock_ms();
+    mold->begun_ms = mold->loaded_ms = clock_ms();
+    mold->deadline_ms = mold->solo ? 0 : mold->begun_ms + pool->settings->start_timeout_ms;
 }
 
-/* Starts the process of a generation (a solo one only needs to be prepared). */
-static void start_mold(struct pool *pool, struct mold *mold)
+void plan_load(struct pool *pool, struct mold *mold)
 {
     struct faults faults = {.size = 0};
     char reason[1024];
@@ -217,6 +214,7 @@ void plan_mold_ended(struct pool *pool, struct mold *mold, int wait_status)
     mold->deadline_ms = 0;
     fd_close(&mold->control);
     crew_forget_asked(pool, mold->generation);
+    budget_changed(pool);
     plan_soon(pool);
     (void)exit_describe(wait_status, how, sizeof how);
     if (was == MOLD_LEAVING || pool->stopping || pool->draining) {
@@ -271,15 +269,6 @@ static uint64_t check_molds(struct pool *pool, uint64_t now_ms)
     return next_ms;
 }
 
-static uint64_t retire_grace_ms(const struct pool *pool)
-{
-    const struct config_timeouts *timeouts = &pool->config->timeouts;
-    uint64_t request_ms =
-        pool->settings->timeout_ms ? pool->settings->timeout_ms : timeouts->drain_ms;
-
-    return request_ms + timeouts->stream_drain_ms + STREAM_MARGIN_MS;
-}
-
 /* On demand, and nobody has asked. */
 static bool is_down(const struct pool *pool)
 {
@@ -321,7 +310,7 @@ static void plan_restart(struct pool *pool)
         pool->next = add_mold(pool);
         log_info("pool=%s restart: generation %u is being loaded", pool->settings->name,
                  pool->next->generation);
-        start_mold(pool, pool->next);
+        plan_load(pool, pool->next);
     }
     mold = pool->next;
     if (mold && mold->state == MOLD_LOADED && crew_count(pool).trial == 0)
@@ -339,16 +328,31 @@ static void give_up_roll(struct pool *pool)
     end_restart(pool, text);
 }
 
+/* A new worker is wanted in place of an old one, and memory has no room for both. */
+static bool must_go_first(struct pool *pool, const struct crew_count *count, uint64_t now_ms)
+{
+    uint32_t wanted = pool_wanted(pool);
+
+    if (!pool->rolling || count->starting > 0 || count->serving >= wanted ||
+        count->serving + count->older < wanted || count->going > 0 || budget_has_room(pool, now_ms))
+        return false;
+    log_warn("pool=%s restart: two workers do not fit into memory: an old one goes first, requests "
+             "wait meanwhile",
+             pool->settings->name);
+    return true;
+}
+
 /* One old worker goes when a new one has come in its place. */
 static void plan_roll(struct pool *pool, uint64_t now_ms)
 {
     struct crew_count count = crew_count(pool);
     uint32_t wanted = pool_wanted(pool);
 
-    if (count.older && count.serving + count.older > wanted) {
+    if (count.older &&
+        (count.serving + count.older > wanted || must_go_first(pool, &count, now_ms))) {
         int64_t index = crew_find_older(pool);
         if (index >= 0)
-            crew_retire(pool, (uint32_t)index, EXIT_NORMAL, retire_grace_ms(pool));
+            crew_retire(pool, (uint32_t)index, EXIT_NORMAL, staff_grace_ms(pool));
         count = crew_count(pool);
     }
     if (!pool->rolling)
@@ -357,40 +361,6 @@ static void plan_roll(struct pool *pool, uint64_t now_ms)
         end_restart(pool, NULL);
     else if (now_ms >= pool->roll_deadline_ms || pool->backoff.failures >= ROLL_TRIES)
         give_up_roll(pool);
-}
-
-/* Whether requests wait that no worker will take. */
-static bool has_orphans(const struct pool *pool)
-{
-    struct crew_count count = crew_count(pool);
-
-    return count.serving + count.starting + count.older == 0 &&
-           queue_length(&pool->instance.board) > 0;
-}
-
-/* Starts what is missing. */
-static void plan_crew(struct pool *pool, uint64_t now_ms)
-{
-    struct mold *mold = pool->current;
-    struct crew_count count = crew_count(pool);
-    uint32_t wanted = pool_wanted(pool);
-    /* While old workers remain, one more than wanted may be there. */
-    uint32_t allowed = wanted + (count.older > 0);
-
-    if (backoff_wait_ms(&pool->backoff, now_ms) > 0 || (pool->draining && !has_orphans(pool)))
-        return;
-    if (mold->state == MOLD_DOWN && wanted > 0 && !pool->draining)
-        start_mold(pool, mold);
-    while (mold->state == MOLD_LOADED && count.starting < pool->max_starts &&
-           count.serving + count.starting < wanted &&
-           count.serving + count.starting + count.older < allowed &&
-           backoff_wait_ms(&pool->backoff, now_ms) == 0 && crew_ask(pool, mold))
-        count = crew_count(pool);
-    if (!pool->rolling && count.serving > wanted && count.older == 0) {
-        int64_t index = crew_find_surplus(pool);
-        if (index >= 0)
-            crew_retire(pool, (uint32_t)index, EXIT_NORMAL, retire_grace_ms(pool));
-    }
 }
 
 static enum pool_state find_state(const struct pool *pool)
@@ -455,12 +425,14 @@ static void run_plan(struct pool *pool)
         plan_roll(pool, now_ms);
     }
     if (pool->current && !pool->stopping && damage_is_over(pool))
-        plan_crew(pool, now_ms);
+        staff_plan(pool, now_ms);
     due_ms = earlier(check_molds(pool, now_ms), crew_check(pool, now_ms));
     if (backoff_wait_ms(&pool->backoff, now_ms) > 0 && !pool->stopping)
         due_ms = earlier(due_ms, pool->backoff.until_ms);
     if (pool->rolling)
         due_ms = earlier(due_ms, pool->roll_deadline_ms);
+    if (backoff_wait_ms(&pool->backoff, now_ms) == 0)
+        due_ms = earlier(due_ms, staff_due_ms(pool, now_ms));
     settle_state(pool);
     arm(pool, due_ms);
     if (pool->stopping)
@@ -475,18 +447,6 @@ void plan_on_task(struct task *task)
 void plan_on_timer(struct timer *timer)
 {
     run_plan(CONTAINER_OF(timer, struct pool, timer));
-}
-
-uint32_t pool_wanted(const struct pool *pool)
-{
-    struct scale scale = {.min = pool->min,
-                          .max = pool->max,
-                          .fits = pool->fits,
-                          .demanded = pool->demanded,
-                          .adjust = pool->adjust,
-                          .entries = pool->instance.board.shape.workers};
-
-    return scale_wanted(&scale);
 }
 
 uint64_t pool_wait_ms(const struct pool *pool)
@@ -512,17 +472,19 @@ int pool_start(struct pool *pool, struct faults *faults)
 {
     struct mold *mold = add_mold(pool);
     bool is_wanted = pool_wanted(pool) > 0;
+    /* With many pools some have to wait for a processor; the plan will load them. */
+    bool may_load = is_wanted && budget_starting(pool) < pool->max_starts;
     int result;
 
     pool->current = mold;
     result = mold_prepare(mold, pool, faults);
     if (result == 0 && pool->options.handed_pid)
         result = take_handed(pool, mold, faults);
-    else if (result == 0 && is_wanted && !mold->solo)
+    else if (result == 0 && may_load && !mold->solo)
         result = mold_exec(mold, pool, "mold", UINT32_MAX, &mold->pid, &mold->control, faults);
     if (result != 0)
         return -1;
-    if (is_wanted || mold->pid)
+    if ((is_wanted && mold->solo) || mold->pid)
         begin_life(pool, mold);
     /* On demand: what can be checked without loading it is right. */
     if (!is_wanted)

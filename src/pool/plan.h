@@ -14,6 +14,9 @@ void plan_soon(struct pool *pool);
 void plan_on_task(struct task *task);
 void plan_on_timer(struct timer *timer);
 
+/* Starts the process of a generation (a solo one only needs to be prepared). */
+void plan_load(struct pool *pool, struct mold *mold);
+
 /* A generation failed to start: ends the restart it belongs to, or pauses before the next try. */
 void plan_failed(struct pool *pool, struct mold *mold, const char *reason);
 

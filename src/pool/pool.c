@@ -7,11 +7,13 @@
 #include "board/queue.h"
 #include "pool/crew.h"
 #include "pool/damage.h"
+#include "pool/memory.h"
 #include "pool/plan.h"
 #include "pool/protocol.h"
 #include "pool/question.h"
 #include "pool/release.h"
 #include "pool/spawn.h"
+#include "pool/staff.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -38,9 +40,29 @@ const char *pool_state_word(enum pool_state state)
     return words[state];
 }
 
-static void on_loaded(struct pool *pool, struct mold *mold, const struct protocol_message *message)
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many workers an automatic number is, now that the size of the application is known. */
+static void fit(struct pool *pool, const struct mold *mold)
 {
     struct capacity capacity;
+    char cpus[100];
+
+    capacity_read("", capacity_affinity(), &capacity);
+    pool->fits = capacity_fits(capacity.memory_headroom, mold->private_bytes);
+    log_info("pool=%s workers auto: %u by processors (%s), %u by memory (%" PRIu64 " MB free%s, "
+             "%" PRIu64 " MB each, 64 MB spare): %u",
+             pool->settings->name, pool->max, capacity_explain_cpus(&capacity, cpus, sizeof cpus),
+             pool->fits, capacity.memory_headroom >> 20,
+             capacity.memory_limit ? " in the control group" : "", mold->private_bytes >> 20,
+             pool_wanted(pool));
+}
+
+static void on_loaded(struct pool *pool, struct mold *mold, const struct protocol_message *message)
+{
     struct span reason = protocol_get(message, "reason");
 
     if (mold->state != MOLD_LOADING)
@@ -52,6 +74,11 @@ static void on_loaded(struct pool *pool, struct mold *mold, const struct protoco
         (void)spawn_signal(mold->pid, SIGHUP);
     mold->preloaded = span_is(protocol_get(message, "preload"), "true");
     (void)protocol_get_number(message, "private_bytes", &mold->private_bytes);
+    mold->private_bytes = smaller(mold->private_bytes, memory_resident(mold->pid));
+    pool->mold_bytes = mold->private_bytes;
+    /* Its worker comes before those of pools that wait: it is nearly there. */
+    plan_soon(pool);
+    budget_changed(pool);
     if (mold == pool->current && pool_serving(pool) > 0) {
         backoff_succeed(&pool->backoff);
         pool->error[0] = '\0';
@@ -60,14 +87,8 @@ static void on_loaded(struct pool *pool, struct mold *mold, const struct protoco
         log_warn("pool=%s %.*s: workers load by themselves; close it in before_fork of "
                  "config/leat.rb, or open it later",
                  pool->settings->name, SPAN_ARG(reason));
-    if (pool->settings->workers_min != CONFIG_AUTO)
-        return;
-    capacity_read("", capacity_affinity(), &capacity);
-    pool->fits = capacity_fits(capacity.memory_headroom, mold->private_bytes);
-    log_info("pool=%s workers auto: %u by processors, %u by memory (%" PRIu64 " MB free, %" PRIu64
-             " MB each): %u",
-             pool->settings->name, pool->max, pool->fits, capacity.memory_headroom >> 20,
-             mold->private_bytes >> 20, pool_wanted(pool));
+    if (pool->settings->workers_min == CONFIG_AUTO)
+        fit(pool, mold);
 }
 
 /* "NoMethodError: undefined ... (config.ru:3)", the remedy on a line of its own. */
@@ -138,6 +159,23 @@ static bool get_worker(const struct pool *pool, const struct protocol_message *m
     return true;
 }
 
+/* What a worker says of itself while it serves. One that has gone meanwhile says nothing any more. */
+static bool handle_size(struct pool *pool, const struct protocol_message *message, uint32_t index,
+                        uint64_t pid)
+{
+    uint64_t bytes;
+
+    if (pid == 0 || (uint64_t)pool->workers[index].pid != pid)
+        return true;
+    if (span_is(message->verb, "spent"))
+        staff_spent(pool, index, EXIT_MAX_REQUESTS);
+    else if (protocol_get_number(message, "private_bytes", &bytes))
+        staff_measured(pool, index, bytes);
+    else
+        return false;
+    return true;
+}
+
 static bool handle_worker_report(struct pool *pool, const struct protocol_message *message)
 {
     uint64_t pid = 0;
@@ -147,6 +185,8 @@ static bool handle_worker_report(struct pool *pool, const struct protocol_messag
     if (!get_worker(pool, message, &index))
         return false;
     (void)protocol_get_number(message, "pid", &pid);
+    if (span_is(message->verb, "measured") || span_is(message->verb, "spent"))
+        return handle_size(pool, message, index, pid);
     if (span_is(message->verb, "unforked")) {
         (void)snprintf(words_of, sizeof words_of, "%.*s",
                        SPAN_ARG(protocol_get(message, "message")));
@@ -228,6 +268,7 @@ static void choose_size(struct pool *pool)
     if (pool->max == 0)
         pool->max = 1;
     pool->min = settings->workers_min == CONFIG_AUTO ? pool->max : settings->workers_min;
+    pool->wanted = pool->min;
     pool->oom_kills = capacity_oom_kills("");
 }
 
@@ -240,8 +281,10 @@ static struct pool *begin(const struct pool_options *options)
                           .settings = options->settings,
                           .instance = {.board_fd = -1}};
     list_init(&pool->molds);
+    list_init(&pool->member);
     task_init(&pool->plan_task, plan_on_task);
     choose_size(pool);
+    budget_join(options->budget, pool);
     return pool;
 }
 
@@ -250,7 +293,7 @@ static struct pool *complete(struct pool *pool, struct faults *faults)
 {
     pool->workers = must_alloc(pool->instance.board.shape.workers, sizeof *pool->workers);
     for (uint32_t i = 0; i < pool->instance.board.shape.workers; i++)
-        pool->workers[i] = (struct worker){.control = -1, .why = EXIT_NONE};
+        pool->workers[i] = (struct worker){.control = -1, .why = EXIT_NONE, .spent = EXIT_NONE};
     pool->state = POOL_STARTING;
     if (loop_watch(pool->options.loop, &pool->report_watch, pool->instance.report, EPOLLIN,
                    on_report) == 0)
@@ -284,6 +327,7 @@ void pool_free(struct pool *pool)
 {
     if (!pool)
         return;
+    budget_leave(pool);
     task_cancel(&pool->plan_task);
     timer_stop(&pool->timer);
     loop_unwatch(&pool->report_watch);
@@ -355,14 +399,9 @@ void pool_reopen(struct pool *pool)
 
 void pool_want(struct pool *pool)
 {
-    if (pool->draining)
-        plan_soon(pool);
     damage_look(pool);
     crew_find_stopped(pool, clock_ms());
-    if (pool->demanded || pool_wanted(pool) > 0)
-        return;
-    pool->demanded = true;
-    log_info("pool=%s is started for its first request", pool->settings->name);
+    staff_demand(pool);
     plan_soon(pool);
 }
 
@@ -377,8 +416,11 @@ void pool_adjust(struct pool *pool, int change)
     uint32_t before = pool_wanted(pool);
 
     pool->adjust += change;
-    if (pool_wanted(pool) == before)
+    pool->wanted = before + (uint32_t)change;
+    if (pool_wanted(pool) == before) {
         pool->adjust -= change;
+        pool->wanted = before;
+    }
     log_info("pool=%s workers wanted: %u", pool->settings->name, pool_wanted(pool));
     plan_soon(pool);
 }

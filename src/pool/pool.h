@@ -12,6 +12,7 @@
 
 #include "loop/loop.h"
 #include "loop/timer.h"
+#include "pool/budget.h"
 #include "pool/capacity.h"
 #include "pool/instance.h"
 #include "pool/mold.h"
@@ -54,9 +55,10 @@ struct pool_options {
     int log_fd;                 /* standard output and error of its processes, -1 = as master's */
     const struct rlimit *files; /* RLIMIT_NOFILE as it was */
     const struct pool_host *host;
-    void *context;      /* the host's */
-    pid_t handed_pid;   /* a process that has loaded the application already, or 0 */
-    int handed_control; /* our end of its control socket; the pool's from now on */
+    void *context;         /* the host's */
+    pid_t handed_pid;      /* a process that has loaded the application already, or 0 */
+    int handed_control;    /* our end of its control socket; the pool's from now on */
+    struct budget *budget; /* shared by all pools, or NULL: memory is no matter */
     /* [EXIT_REASONS], where ended workers are counted once more for others to read; or NULL. */
     _Atomic uint64_t *exit_counts;
 };
@@ -91,14 +93,26 @@ struct pool {
     uint32_t min, max, fits; /* workers */
     uint32_t max_starts;     /* at once */
     int32_t adjust;
+    uint32_t wanted;         /* workers, as last decided */
+    uint64_t start_ms;       /* that a worker takes to start, 0 = not known */
+    struct budget *budget;   /* or NULL */
+    struct list member;      /* in budget->pools */
+    uint64_t mold_bytes;     /* private, of the last mold that has loaded; 0 = not known */
+    uint64_t worker_bytes;   /* of the largest worker, as last known */
+    uint64_t waits_ms;       /* since when it waits for room or a processor, 0 = it does not */
+    uint64_t waits_bytes;    /* and for how much */
+    enum budget_bound bound; /* what it waits for */
+    bool is_over;            /* a limit of memory is exceeded */
     struct backoff backoff;
     uint64_t exits[EXIT_REASONS];
     uint64_t oom_kills; /* of the machine, at the last look */
     enum pool_state state;
-    bool told_start; /* on_started was called */
-    bool demanded;   /* min 0: requests have come */
-    bool is_damaged; /* its board was written over, and is not yet set right */
-    bool draining;   /* no restart and no new mold; workers only for requests that wait */
+    bool told_start;      /* on_started was called */
+    bool demanded;        /* min 0: requests have come */
+    uint64_t demanded_ms; /* the last time that somebody asked */
+    bool has_served;      /* workers have come from the mold that is loaded */
+    bool is_damaged;      /* its board was written over, and is not yet set right */
+    bool draining;        /* no restart and no new mold; workers only for requests that wait */
     bool stopping;
     bool told_empty;
     bool told_serving;  /* what on_state last told */
@@ -184,8 +198,10 @@ void pool_tidy(struct pool *pool);
 /* Workers that serve now. */
 uint32_t pool_serving(const struct pool *pool);
 
-/* The wanted number of workers. */
+/* The wanted number of workers, and its limits: on demand the least is 0, whoever asks. */
 uint32_t pool_wanted(const struct pool *pool);
+uint32_t pool_least(const struct pool *pool);
+uint32_t pool_most(const struct pool *pool);
 
 /* Milliseconds until the next try, 0 when none is being waited for. */
 uint64_t pool_wait_ms(const struct pool *pool);

@@ -12,7 +12,9 @@
 #include "board/audit.h"
 #include "board/queue.h"
 #include "board/slot.h"
+#include "pool/budget.h"
 #include "pool/crew.h"
+#include "pool/memory.h"
 #include "pool/plan.h"
 #include "pool/pool.h"
 #include "pool/spawn.h"
@@ -26,10 +28,11 @@
 /* What the test plays, and what it was asked. One per program, as the functions it stands for are. */
 static struct {
     uint64_t now_ms;
-    pid_t last_pid;   /* given to a mold or solo worker */
-    bool is_broken;   /* preparing fails */
-    bool cannot_exec; /* so does exec */
-    int ask_result;   /* of asking a mold for a worker */
+    pid_t last_pid;    /* given to a mold or solo worker */
+    bool is_broken;    /* preparing fails */
+    bool cannot_exec;  /* so does exec */
+    int ask_result;    /* of asking a mold for a worker */
+    uint64_t resident; /* of every process, 0 = unknown */
     unsigned execs, asks, quits, kills, hangups;
     uint32_t asked; /* worker entry of the last ask */
     pid_t killed;   /* by the last SIGKILL */
@@ -55,6 +58,12 @@ int spawn_signal(pid_t pid, int signal)
     }
     played.hangups += signal == SIGHUP;
     return 0;
+}
+
+uint64_t memory_resident(pid_t pid)
+{
+    (void)pid;
+    return played.resident ? played.resident : UINT64_MAX;
 }
 
 #ifndef WORLD_REAL_MOLD
@@ -236,6 +245,16 @@ static inline void world_open(struct world *world, uint32_t min, uint32_t max)
     world->pool->max_starts = 2;
 }
 
+/* Memory of all pools: so many bytes on a machine that has enough and whose files are not looked at. */
+static inline void world_open_budget(struct budget *budget, uint64_t limit)
+{
+    *budget = (struct budget){.limit = limit,
+                              .capacity = {.memory_headroom = UINT64_MAX},
+                              .read_ms = UINT64_MAX / 2,
+                              .pressure_fd = -1};
+    list_init(&budget->pools);
+}
+
 /* Ends the pool as it stands, whatever it has. */
 static inline void world_close(struct world *world)
 {
@@ -315,6 +334,28 @@ static inline void world_start(struct world *world)
     for (int i = 0; i < 20 && pool_serving(world->pool) < pool_wanted(world->pool); i++)
         world_serve(world);
     assert_int_equal(pool_serving(world->pool), pool_wanted(world->pool));
+}
+
+/* A worker says how much it takes. */
+static inline void world_say_measured(struct world *world, uint32_t index, uint64_t bytes)
+{
+    char text[100];
+
+    (void)snprintf(text, sizeof text, "measured\nindex=%u\npid=%d\nprivate_bytes=%llu\n", index,
+                   (int)world->pool->workers[index].pid, (unsigned long long)bytes);
+    world_say(world, text);
+}
+
+/* A worker has so many busy threads; has done nothing since it ended a request so long ago. */
+static inline void world_busy(struct world *world, uint32_t index, uint32_t threads)
+{
+    atomic_store(&world->pool->instance.board.workers[index].busy, threads);
+}
+
+static inline void world_done(struct world *world, uint32_t index, uint64_t ago_ms)
+{
+    atomic_store(&world->pool->instance.board.workers[index].done_us,
+                 (played.now_ms - ago_ms) * 1000);
 }
 
 /* Wait statuses. */
