@@ -150,6 +150,29 @@ class InstallTest < ServerCase
     assert_equal before.keys, tree(@image).keys
   end
 
+  def test_sockets_that_one_unit_cannot_hold_are_left_to_the_server
+    folder = shop
+    write "shop/leat.yml", "listen: [{address: \"unix:a.sock\", mode: 0660}, {address: \"unix:b.sock\", mode: 0600}, \"127.0.0.1:8080\"]\n"
+    assert_equal 0, install(folder).last
+    assert_equal ["#{folder}/a.sock", "127.0.0.1:8080"], values(unit("leat-shop.socket"), "ListenStream")
+    assert_equal ["0660"], values(unit("leat-shop.socket"), "SocketMode")
+    write "shop/leat.yml", "listen: \"unix:#{"x" * 110}.sock\"\n"
+    out, code = install(folder)
+    assert_equal 0, code, out
+    assert_match(/^removed .*leat-shop.socket$/, out)
+    assert_equal ["leat-shop.service"], tree(@image).keys.grep(/leat-shop/).map { |path| File.basename(path) }.uniq
+    refute_includes unit("leat-shop.service"), ".socket"
+    assert_equal 0, uninstall(folder).last
+    assert_empty tree(@image).keys.grep(/leat/)
+  end
+
+  def test_a_folder_of_files_needs_no_ruby
+    write "pages/index.html", "hello"
+    out, code = install(File.join(@dir, "pages"), env: { "PATH" => "/nowhere" })
+    assert_equal 0, code, out
+    refute_includes unit("leat-pages.service"), "LEAT_RUBY"
+  end
+
   # --- variables of the unit
 
   def test_the_units_file_of_variables_counts_and_the_shell_does_not
@@ -278,6 +301,25 @@ class InstallTest < ServerCase
       assert_match(/nothing has changed/, as_nobody("install", "-p", "8080", folder).first)
       assert_equal 0, as_nobody("uninstall", folder).last
       assert_empty tree(File.join(@dir, "home")).compact
+    end
+
+    # Master keeps what the unit leaves it: it listens, becomes another user, signals and restarts.
+    def test_the_capabilities_of_the_unit_are_enough
+      folder = shop
+      assert_equal 0, install(folder).last
+      capabilities = values(unit("leat-shop.service"), "CapabilityBoundingSet").first.downcase.gsub("cap_", "+").tr(" ", ",")
+      port, control, out = free_port, File.join(@dir, "control.sock"), File.join(@dir, "capable")
+      FileUtils.chmod(0o755, [@dir, folder])
+      pid = spawn_child(clean_env, "setpriv", "--bounding-set=-all,#{capabilities}", binary, "start", "-e", "production", "-w", "1", "-p", port.to_s,
+                        "-u", "nobody", "-l", File.join(@dir, "server.log"), "--control", control, folder, out: out, err: [:child, :out])
+      eventually(START_SECONDS) { Net::HTTP.get("127.0.0.1", "/", port) == "served" rescue false }
+      refute_equal "000001ffffffffff", File.read("/proc/#{pid}/status")[/^CapBnd:\s+(\h+)/, 1]
+      assert_equal [NOBODY], children_of(pid).map { |child, _| File.stat("/proc/#{child}").uid }.uniq
+      out, code = leat("restart", "--control", control)
+      assert_equal 0, code, out
+      assert_equal [], JSON.parse(leat("memory", "--json", "--control", control).first)["processes"].select { |process| process["pss_bytes"].nil? }
+      Process.kill("TERM", pid)
+      assert_equal 0, wait_exit(pid)
     end
 
     def test_a_port_of_roots_is_refused_to_a_user

@@ -300,6 +300,12 @@ class OrchestrationTest < ServerCase
       assert_equal 0, wait_exit(server.pid)
     end
 
+    def test_pid_1_does_not_go_into_the_background
+      server = contain("-d", wait: false)
+      assert_equal 1, wait_exit(server.pid)
+      assert_match(/-d would end this container/, server.output)
+    end
+
     def test_everything_ends_with_pid_1
       server = contain
       everybody = children_of(@inner).map(&:first)
