@@ -55,13 +55,16 @@ static const struct cli_verb verbs[] = {
          "A release that does not load leaves the old one serving; the exception is printed and\n"
          "the exit status is 1. When nothing is running it starts, as start -d does."},
     {.name = "reload",
-     .run = cli_not_yet,
+     .run = cli_reload,
      .takes = CLI_TAKES_PLACE,
      .words_max = 1,
      .has_target = true,
      .group = SERVE,
      .usage = "[DIR]",
-     .summary = "read the configuration again (not yet)"},
+     .summary = "read the configuration again, with the options of the start",
+     .text =
+         "A file with mistakes changes nothing: all of them are printed and the exit status is 1.\n"
+         "Pools that have not changed keep their processes, requests and streams go on."},
     {.name = "reopen",
      .run = cli_reopen,
      .takes = CLI_TAKES_PLACE,

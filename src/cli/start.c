@@ -9,8 +9,10 @@
 int cli_start(const struct cli_call *call)
 {
     struct config *config = cli_load(call);
-    struct master_options options = {
-        .config = config, .argv = call->all, .environ_list = call->options.environ};
+    struct master_options options = {.config = config,
+                                     .options = &call->options,
+                                     .argv = call->all,
+                                     .environ_list = call->options.environ};
 
     if (!config)
         return CLI_FAILED;

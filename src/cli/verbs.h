@@ -10,6 +10,7 @@ struct cli_call;
 int cli_start(const struct cli_call *call);
 int cli_stop(const struct cli_call *call);
 int cli_restart(const struct cli_call *call);
+int cli_reload(const struct cli_call *call);
 int cli_reopen(const struct cli_call *call);
 int cli_status(const struct cli_call *call);
 int cli_backtrace(const struct cli_call *call);

@@ -188,6 +188,10 @@ struct config_options {
     const char *cwd; /* `.`: $PWD when it is the same folder, else getcwd */
 };
 
+/* A copy that owns all its strings and lists, for later loadings; frees one (NULL is harmless). */
+struct config_options *config_options_copy(const struct config_options *options);
+void config_options_free(struct config_options *options);
+
 /* Finds, reads and verifies the configuration. On success the edition is the caller's (config_free);
  * else NULL and every error in *ret_faults. Opens nothing but the files it reads. */
 struct config *config_load(const struct config_options *options, struct faults *ret_faults);

@@ -18,6 +18,7 @@
 
 enum {
     ACCEPT_MAX = 1024,   /* of one listener in a row; the rest is reported again */
+    EMPTY_MAX = 65536,   /* of one that nobody new is let into: the largest backlog */
     PAUSE_MS = 100,      /* without descriptors */
     PAUSE_REFUSALS = 16, /* newcomers told so before each pause */
     EXHAUSTED_LOG_S = 60,
@@ -478,21 +479,33 @@ int accept_start(struct front_loop *loop)
     return 0;
 }
 
-/* When no loop takes connections any more, new ones are refused instead of waiting for nobody. */
-static void close_listeners(const struct front *front)
+/* When no loop takes connections any more, new ones are refused instead of waiting for nobody. A front that
+ * stops shows its state at the admin address to the end; of one that retires another does. */
+static void close_listeners(struct front *front)
 {
     const struct front_options *options = front->options;
+    struct front_message message = {.kind = FRONT_RELEASED};
 
     for (uint32_t i = 0; i < options->listener_size; i++)
-        if ((int)i != options->admin_listener)
+        if (front->retiring || (int)i != options->admin_listener)
             (void)close(options->listeners[i].fd);
+    if (front->retiring)
+        front_tell(front, &message);
+}
+
+/* What waits in a backlog that others go on with is theirs. */
+static bool is_to_be_emptied(const struct front_loop *loop, uint32_t listener)
+{
+    const struct front *front = loop->front;
+
+    return front->retiring ? front->given_up[listener] : !loop->listeners[listener].is_admin;
 }
 
 void accept_stop(struct front_loop *loop)
 {
     for (uint32_t i = 0; i < loop->front->options->listener_size; i++) {
-        if (is_wanted(loop, &loop->listeners[i]) && !loop->listeners[i].is_admin)
-            take_all(&loop->listeners[i], ACCEPT_MAX);
+        if (is_wanted(loop, &loop->listeners[i]) && is_to_be_emptied(loop, i))
+            take_all(&loop->listeners[i], EMPTY_MAX);
         loop_unwatch(&loop->listeners[i].watch);
     }
     timer_stop(&loop->accept_timer);

@@ -195,6 +195,16 @@ static void take_message(struct front *front, const struct front_message *messag
     case FRONT_LEAVE:
         drain_announce(front);
         break;
+    case FRONT_GIVE_UP:
+        if (message->number < front->options->listener_size)
+            front->given_up[message->number] = true;
+        break;
+    case FRONT_RETIRE:
+        drain_retire(front);
+        break;
+    case FRONT_END_STREAMS:
+        drain_end_streams(front);
+        break;
     case FRONT_WORKER_DEAD:
         on_worker_dead(front, message->pool, message->worker);
         break;

@@ -8,7 +8,11 @@
 
 #include <stdlib.h>
 
-enum { LINGER_MS = 500 }; /* how long a request that is on its way may take to arrive */
+enum {
+    LINGER_MS = 500, /* how long a request that is on its way may take to arrive */
+    RETIRE_LINGER_MS =
+        5000 /* the same while another front serves and nobody waits for this one's end */
+};
 
 /* An order on its way to a loop. */
 struct order {
@@ -100,6 +104,20 @@ static void on_time_over(struct timer *timer)
     drain_check(loop);
 }
 
+/* A loop that drains already may be given less time. */
+static void begin(struct front_loop *loop, uint64_t linger_ms)
+{
+    bool again = loop->draining;
+
+    timer_set(loop->loop, &loop->drain_timer, linger_ms, on_linger_over);
+    if (again)
+        return;
+    loop->draining = true;
+    accept_each(loop, answer_once);
+    accept_stop(loop);
+    drain_check(loop);
+}
+
 static void drain_loop(struct post_item *item)
 {
     struct order *order = CONTAINER_OF(item, struct order, item);
@@ -108,12 +126,32 @@ static void drain_loop(struct post_item *item)
 
     free(order);
     timer_set(loop->loop, &loop->drain_cut_timer, cut_after_ms, on_time_over);
-    if (loop->draining)
-        return;
-    loop->draining = true;
-    accept_each(loop, answer_once);
-    accept_stop(loop);
-    timer_set(loop->loop, &loop->drain_timer, LINGER_MS, on_linger_over);
+    begin(loop, LINGER_MS);
+}
+
+/* Without a deadline: what is under way has its own limits, and streams are kept to their end. */
+static void retire_loop(struct post_item *item)
+{
+    struct order *order = CONTAINER_OF(item, struct order, item);
+    struct front_loop *loop = order->loop;
+
+    free(order);
+    begin(loop, RETIRE_LINGER_MS);
+}
+
+static void end_stream(struct front_loop *loop, struct h1_conn *conn)
+{
+    (void)loop;
+    h1_conn_close(conn, REFUSAL_DRAINING);
+}
+
+static void end_streams(struct post_item *item)
+{
+    struct order *order = CONTAINER_OF(item, struct order, item);
+    struct front_loop *loop = order->loop;
+
+    free(order);
+    accept_each(loop, end_stream);
     drain_check(loop);
 }
 
@@ -127,18 +165,36 @@ static void announce_loop(struct post_item *item)
     accept_each(loop, answer_once);
 }
 
+static void send_all(struct front *front, void (*run)(struct post_item *), uint64_t cut_ms)
+{
+    for (uint32_t i = 0; i < front->options->loops; i++)
+        if (!front->loops[i]->done)
+            send_order(front->loops[i], run, cut_ms);
+}
+
 void drain_announce(struct front *front)
 {
     title_set("leat: front leaving");
-    for (uint32_t i = 0; i < front->options->loops; i++)
-        if (!front->loops[i]->done)
-            send_order(front->loops[i], announce_loop, 0);
+    send_all(front, announce_loop, 0);
 }
 
 void drain_start(struct front *front, uint64_t cut_after_ms)
 {
     title_set("leat: front draining");
-    for (uint32_t i = 0; i < front->options->loops; i++)
-        if (!front->loops[i]->done)
-            send_order(front->loops[i], drain_loop, cut_after_ms);
+    send_all(front, drain_loop, cut_after_ms);
+}
+
+void drain_retire(struct front *front)
+{
+    if (front->retiring)
+        return;
+    front->retiring = true;
+    title_set("leat: front retiring");
+    send_all(front, retire_loop, 0);
+}
+
+void drain_end_streams(struct front *front)
+{
+    if (front->retiring)
+        send_all(front, end_streams, 0);
 }

@@ -15,5 +15,12 @@ void drain_announce(struct front *front);
 /* Begins the end on all loops; on loop 0. */
 void drain_start(struct front *front, uint64_t cut_after_ms);
 
+/* Another front has the listening sockets: this one closes them, emptying those that were given up, and ends
+ * with its last connection, however long that takes; on loop 0. */
+void drain_retire(struct front *front);
+
+/* One that retires has only streams left, and its place is needed; on loop 0. */
+void drain_end_streams(struct front *front);
+
 /* Called whenever a connection of the loop has closed. */
 void drain_check(struct front_loop *loop);

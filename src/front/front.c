@@ -260,6 +260,7 @@ static void make_tables(struct front *front)
     front->pools = must_alloc(options->pool_size + 1, sizeof(*front->pools));
     front->racks = must_alloc(options->pool_size + 1, sizeof(*front->racks));
     front->descriptors = must_alloc(options->pool_size + 1, sizeof(*front->descriptors));
+    front->given_up = must_alloc(options->listener_size + 1, sizeof(*front->given_up));
     for (uint32_t pool = 0; pool < options->pool_size; pool++)
         front->racks[pool] = must_alloc(options->loops, sizeof(struct rack *));
     atomic_store_explicit(&front->loops_running, options->loops, memory_order_relaxed);
@@ -312,6 +313,7 @@ static void free_front(struct front *front)
     free(front->pools);
     free(front->posts);
     free(front->loops);
+    free(front->given_up);
 }
 
 /* Loop 0 runs in the process's first thread. A front that cannot have all its threads does not start. */

@@ -49,8 +49,11 @@ struct front {
     _Atomic uint64_t open;                 /* connections of all loops */
     _Atomic uint32_t loops_running;
     _Atomic uint32_t loops_accepting; /* the last to stop closes the listeners */
-    _Atomic uint64_t cut;             /* requests that the drain's end broke off */
-    struct channel *channel;          /* loop 0 */
+    bool *
+        given_up; /* [listener]: to be emptied when it retires; loop 0, before the loops are told */
+    bool retiring;           /* another front accepts; likewise */
+    _Atomic uint64_t cut;    /* requests that the drain's end broke off */
+    struct channel *channel; /* loop 0 */
 };
 
 struct front_loop {

@@ -5,6 +5,7 @@
 #include "master/backtraces.h"
 #include "master/logs.h"
 #include "master/phase.h"
+#include "master/reload.h"
 #include "master/report.h"
 #include "master/requests.h"
 
@@ -190,6 +191,9 @@ void commands_run(void *context, enum control_command command, struct span argum
         break;
     case CONTROL_BACKTRACE:
         backtraces_ask(master, argument, call);
+        break;
+    case CONTROL_RELOAD:
+        reload_ask(master, call);
         break;
     case CONTROL_REOPEN:
         logs_reopen(master);

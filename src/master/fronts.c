@@ -9,6 +9,7 @@
 #include "master/inbox.h"
 #include "master/phase.h"
 #include "master/releases.h"
+#include "master/reload.h"
 #include "master/requests.h"
 #include "pool/spawn.h"
 
@@ -169,6 +170,16 @@ static void on_channel(struct watch *watch, uint32_t events)
 
 /* ---- Starting ---- */
 
+/* What workers have let go of meanwhile. */
+static void audit_entries(struct master *master)
+{
+    list_for_each (link, &master->instances)
+        for (uint32_t entry = 0; entry < BOARD_FRONTS; entry++)
+            if (!master->fronts[entry].pid)
+                (void)audit_front(
+                    &CONTAINER_OF(link, struct master_pool, link)->pool->instance.board, entry);
+}
+
 /* The lowest entry that is free in every board, or -1. */
 static int find_entry(const struct edition *edition)
 {
@@ -180,6 +191,12 @@ static int find_entry(const struct edition *edition)
             return entry;
     }
     return -1;
+}
+
+bool fronts_have_room(const struct edition *edition)
+{
+    audit_entries(edition->master);
+    return find_entry(edition) >= 0;
 }
 
 static void descriptor_path(const struct master_pool *pool, uint32_t entry, char *out, size_t room)
@@ -406,14 +423,13 @@ int fronts_start(struct edition *edition, struct faults *faults)
 
 /* ---- Ending ---- */
 
-/* What workers have let go of meanwhile. */
-static void audit_entries(struct master *master)
+/* Whether a front of the current edition is there; others leave, or are only tried. */
+static bool has_server(const struct master *master)
 {
-    list_for_each (link, &master->instances)
-        for (uint32_t entry = 0; entry < BOARD_FRONTS; entry++)
-            if (!master->fronts[entry].pid)
-                (void)audit_front(
-                    &CONTAINER_OF(link, struct master_pool, link)->pool->instance.board, entry);
+    for (uint32_t i = 0; i < BOARD_FRONTS; i++)
+        if (master->fronts[i].pid && master->fronts[i].edition == master->edition)
+            return true;
+    return false;
 }
 
 static void on_front_due(struct timer *timer)
@@ -422,7 +438,7 @@ static void on_front_due(struct timer *timer)
     struct faults faults = {.size = 0};
 
     audit_entries(master);
-    if (master->phase >= MASTER_DRAINING || fronts_size(master) > 0)
+    if (master->phase >= MASTER_DRAINING || has_server(master))
         return;
     if (fronts_start(master->edition, &faults) >= 0)
         return;
@@ -484,11 +500,25 @@ static void replace(struct master *master, const struct master_front *front, int
         timer_set(master->loop, &master->front_timer, pause_ms, on_front_due);
 }
 
+/* One that others have replaced, or that was only tried. */
+static void note_end(const struct master_front *front, pid_t pid, int wait_status)
+{
+    char how[100];
+
+    if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0)
+        log_error("front %d %s; others serve", (int)pid,
+                  exit_describe(wait_status, how, sizeof how));
+    else
+        log_debug("front %d has retired after %.1f s", (int)pid,
+                  (double)(clock_ms() - front->started_ms) / 1000);
+}
+
 bool fronts_ended(struct master *master, pid_t pid, int wait_status)
 {
     for (uint32_t entry = 0; entry < BOARD_FRONTS; entry++) {
         struct master_front *front = &master->fronts[entry];
         struct edition *edition = front->edition;
+        bool was_current = edition == master->edition;
         if (front->pid != pid)
             continue;
         /* What it said before it ended still counts. */
@@ -496,13 +526,16 @@ bool fronts_ended(struct master *master, pid_t pid, int wait_status)
         requests_front_gone(master, front);
         forget(front);
         audit(master, edition, entry);
-        edition_unref(edition);
         if (master->phase == MASTER_STARTING && !front->was_accepting)
             phase_fail_start(master, "the front process ended before it took connections");
-        else if (master->phase < MASTER_DRAINING)
+        else if (master->phase >= MASTER_DRAINING)
+            phase_front_gone(master);
+        else if (was_current)
             replace(master, front, wait_status);
         else
-            phase_front_gone(master);
+            note_end(front, pid, wait_status);
+        reload_front_ended(master, edition);
+        edition_unref(edition);
         return true;
     }
     return false;

@@ -14,6 +14,9 @@ int fronts_prepare(struct master *master, struct faults *faults);
 /* Forks a front that runs on the edition; its entry, or -1 with a fault. */
 int fronts_start(struct edition *edition, struct faults *faults);
 
+/* Whether an entry is free in all boards of the edition. */
+bool fronts_have_room(const struct edition *edition);
+
 /* Handles the end of a front; false when the PID is none's. */
 bool fronts_ended(struct master *master, pid_t pid, int wait_status);
 

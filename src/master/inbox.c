@@ -9,6 +9,7 @@
 #include "master/notify.h"
 #include "master/phase.h"
 #include "master/releases.h"
+#include "master/reload.h"
 #include "master/report.h"
 #include "master/requests.h"
 
@@ -44,6 +45,11 @@ void inbox_take(struct master *master, struct master_front *front,
     case FRONT_ACCEPTING:
         front->accepting = front->was_accepting = true;
         phase_check_ready(master);
+        reload_front_accepts(front);
+        break;
+    case FRONT_RELEASED:
+        front->released = true;
+        reload_front_released(master);
         break;
     case FRONT_POOL_WANTED:
         if (pool)
@@ -140,6 +146,7 @@ static void on_started(struct pool *pool, const char *failure)
     mine->settled = true;
     mine->failed = failure != NULL;
     phase_check_ready(mine->master);
+    reload_pool_settled(mine);
 }
 
 static void on_restarted(struct pool *pool, uint32_t ticket, const char *failure)

@@ -2,10 +2,12 @@
 #include "master/instances.h"
 
 #include "base/fd.h"
+#include "config/shape.h"
 #include "master/files.h"
 #include "master/inbox.h"
 #include "master/marker.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +16,34 @@
 /* A retired one has no request left: its workers run their at_exit handlers. */
 enum { RETIRE_GRACE_MS = 10000 };
 
-/* A file that the server's log names takes the application's output, too. */
-const char *instances_log(const struct config *config, const struct config_pool *settings)
+static char *find_binary(void)
 {
-    if (settings->log)
-        return settings->log;
-    return config->log && *config->log == '/' ? config->log : NULL;
+    char path[PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+
+    if (size <= 0)
+        return must_copy("leat");
+    path[size] = '\0';
+    return must_copy(path);
+}
+
+int instances_find_library(struct master *master, struct faults *faults)
+{
+    char *binary;
+
+    if (master->library)
+        return 0;
+    binary = find_binary();
+    master->library =
+        ruby_find_library(environment_get(&master->environment, "LEAT_LIB"), binary, faults);
+    free(binary);
+    return master->library ? 0 : -1;
 }
 
 static int open_log(struct master_pool *mine, const struct config *config,
                     const struct config_pool *settings, struct faults *faults)
 {
-    const char *path = instances_log(config, settings);
+    const char *path = shape_log(config, settings);
     int fd = path ? files_open_log(path, &mine->master->account) : -1;
 
     if (path && fd < 0) {
@@ -57,24 +75,35 @@ static void take_handed(struct master *master, struct pool_options *options)
     master->handed_control = -1;
 }
 
+/* The workers of a changed pool are numbered on. */
+static uint32_t find_generation(const struct master *master, const char *name)
+{
+    for (uint32_t i = 0; i < master->pool_size; i++)
+        if (strcmp(master->pools[i]->pool->settings->name, name) == 0)
+            return master->pools[i]->pool->generation;
+    return 0;
+}
+
 static struct pool *make_pool(struct master_pool *mine, const struct edition *edition,
                               uint32_t number, struct faults *faults)
 {
     struct master *master = mine->master;
-    struct pool_options options = {.loop = master->loop,
-                                   .config = edition->config,
-                                   .settings = edition->config->pools[number],
-                                   .loops = edition->loops,
-                                   .runtime = mine->runtime,
-                                   .library = master->library,
-                                   .environ = master->environment.items,
-                                   .death_pipe = master->death_pipe[0],
-                                   .log_fd = mine->log_fd,
-                                   .files = &master->files,
-                                   .host = &inbox_host,
-                                   .context = mine,
-                                   .budget = &master->budget,
-                                   .handed_control = -1};
+    struct pool_options options = {
+        .loop = master->loop,
+        .config = edition->config,
+        .settings = edition->config->pools[number],
+        .loops = edition->loops,
+        .runtime = mine->runtime,
+        .library = master->library,
+        .environ = master->environment.items,
+        .death_pipe = master->death_pipe[0],
+        .log_fd = mine->log_fd,
+        .files = &master->files,
+        .host = &inbox_host,
+        .context = mine,
+        .generation = find_generation(master, edition->config->pools[number]->name),
+        .budget = &master->budget,
+        .handed_control = -1};
 
     if (number == 0 && master->handed_pid)
         take_handed(master, &options);
@@ -109,6 +138,15 @@ struct master_pool *instances_new(struct edition *edition, uint32_t number, stru
     }
     marker_note(mine);
     return mine;
+}
+
+void instances_change(struct master_pool *mine, const struct edition *edition, uint32_t number)
+{
+    struct edition_config *former = mine->held;
+
+    mine->held = edition_hold_config(edition->held);
+    pool_change(mine->pool, edition->config, edition->config->pools[number]);
+    edition_release_config(former);
 }
 
 struct master_pool *instances_ref(struct master_pool *mine)

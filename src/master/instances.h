@@ -7,9 +7,15 @@
 
 #include "master/edition.h"
 
+/* Finds the Ruby side of this server, which every instance needs. 0, or -1 with a fault. */
+int instances_find_library(struct master *master, struct faults *faults);
+
 /* Makes an instance of config->pools[number], without processes; the caller has the only reference. NULL
  * with a fault. */
 struct master_pool *instances_new(struct edition *edition, uint32_t number, struct faults *faults);
+
+/* Goes on with the settings that the edition has for it. */
+void instances_change(struct master_pool *mine, const struct edition *edition, uint32_t number);
 
 struct master_pool *instances_ref(struct master_pool *mine);
 
@@ -24,6 +30,3 @@ void instances_empty(struct master_pool *mine);
 
 /* Frees all that are left; no process of theirs is waited for. */
 void instances_done(struct master *master);
-
-/* Where the processes of a pool write to: a path, "stdout" or "stderr"; NULL = as master does. */
-const char *instances_log(const struct config *config, const struct config_pool *settings);

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ADMIN_BACKLOG = 128 };
+enum { BACKLOG = 1024, ADMIN_BACKLOG = 128 };
 
 static long find_owner(const char *user)
 {
@@ -57,7 +57,7 @@ static bool is_own_file(const struct master_listener *listener)
 static int open_new(struct master_listener *listener, const struct config_listener *config,
                     const char **ret_reason)
 {
-    struct listen_options options = {.backlog = config->backlog ? (int)config->backlog : 1024,
+    struct listen_options options = {.backlog = config->backlog ? (int)config->backlog : BACKLOG,
                                      .mode = config->mode,
                                      .uid = find_owner(config->user),
                                      .gid = find_group(config->group)};
@@ -303,6 +303,36 @@ static void release(struct master_listener *listener)
         (void)unlink(listener->address.path);
     listener->inode = 0;
     fd_close(&listener->fd);
+}
+
+/* The settings of a socket that stays; what cannot be set is no reason to serve less. */
+static void adjust(const struct master_listener *listener, const struct config_listener *config)
+{
+    if (listener->inherited)
+        return;
+    (void)listen(listener->fd, config->backlog ? (int)config->backlog : BACKLOG);
+    if (!is_own_file(listener))
+        return;
+    (void)chmod(listener->address.path, config->mode);
+    (void)!chown(listener->address.path, (uid_t)find_owner(config->user),
+                 (gid_t)find_group(config->group));
+}
+
+static bool has_listener(const struct edition *edition, const struct master_listener *listener)
+{
+    for (uint32_t i = 0; i < edition->listener_size; i++)
+        if (edition->listeners[i] == listener)
+            return true;
+    return false;
+}
+
+void listeners_change(struct edition *former, const struct edition *fresh)
+{
+    for (uint32_t i = 0; i < former->listener_size; i++)
+        if (!has_listener(fresh, former->listeners[i]))
+            release(former->listeners[i]);
+    for (uint32_t i = 0; i < fresh->listener_size; i++)
+        adjust(fresh->listeners[i], fresh->front_listeners[i].config);
 }
 
 void listeners_release(struct master *master)

@@ -11,6 +11,11 @@ int listeners_open(struct edition *edition, struct faults *faults);
 /* Gives up an edition's reference; with the last one it is closed. */
 void listeners_unref(struct master_listener *listener);
 
+/* What the fresh edition does not name any more is given up: nobody new is let in, master's copy is closed,
+ * the file removed, and the fronts of the former one empty it. What it does name gets its mode, owner and
+ * backlog. */
+void listeners_change(struct edition *former, const struct edition *fresh);
+
 /* Closes master's copies before the fronts drain: the front that empties the backlogs then holds the last
  * one, and the moment between its last accept and its close is short. Meanwhile a new connection waits
  * outside of the backlog and is refused in the end, not reset. */

@@ -3,9 +3,9 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "config/shape.h"
 #include "master/files.h"
 #include "master/fronts.h"
-#include "master/instances.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +85,7 @@ void logs_reopen(struct master *master)
     logs_tell_fronts(master);
     list_for_each (link, &master->instances) {
         struct master_pool *mine = CONTAINER_OF(link, struct master_pool, link);
-        reopen_one(master, instances_log(mine->pool->config, mine->pool->settings), mine->log_fd);
+        reopen_one(master, shape_log(mine->pool->config, mine->pool->settings), mine->log_fd);
         pool_reopen(mine->pool);
     }
     log_info("log files reopened");

@@ -89,6 +89,11 @@ static void init(struct master *master, const struct master_options *options)
     list_init(&master->listeners);
     list_init(&master->instances);
     task_init(&master->sweep_task, NULL);
+    master->reload.entry = -1;
+    task_init(&master->reload.task, NULL);
+    list_init(&master->reload.calls);
+    list_init(&master->reload.next_calls);
+    master->options = config_options_copy(options->options);
     for (uint32_t i = 0; i < BOARD_FRONTS; i++) {
         master->fronts[i].channel = -1;
         list_init(&master->fronts[i].parcels);
@@ -202,28 +207,12 @@ static int open_control(struct master *master, struct faults *faults)
     return master->control ? 0 : -1;
 }
 
-static char *find_binary(void)
-{
-    char path[PATH_MAX];
-    ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
-
-    if (size <= 0)
-        return must_copy("leat");
-    path[size] = '\0';
-    return must_copy(path);
-}
-
 static int make_pools(struct master *master, struct faults *faults)
 {
     struct edition *edition = master->edition;
     uint32_t size = edition->config->pool_size;
-    char *binary = find_binary();
 
-    if (size)
-        master->library =
-            ruby_find_library(environment_get(&master->environment, "LEAT_LIB"), binary, faults);
-    free(binary);
-    if (size && !master->library)
+    if (size && instances_find_library(master, faults) != 0)
         return -1;
     budget_open(&master->budget, master->loop, edition->config->memory_total);
     for (; edition->pool_size < size; edition->pool_size++) {
@@ -317,6 +306,7 @@ static void close_all(struct master *master)
     environment_done(&master->environment);
     edition_forget_names(&master->counted_pools);
     edition_forget_names(&master->counted_sites);
+    config_options_free(master->options);
     free(master->library);
 }
 

@@ -9,9 +9,10 @@
 #include "config/config.h"
 
 struct master_options {
-    struct config *config; /* master's from now on */
-    char **argv;           /* the process's own: its memory becomes the title */
-    char **environ_list;   /* as the server was started; likewise */
+    struct config *config;                /* master's from now on */
+    const struct config_options *options; /* that it was loaded with, for later loadings */
+    char **argv;                          /* the process's own: its memory becomes the title */
+    char **environ_list;                  /* as the server was started; likewise */
 };
 
 /* Serves until it is stopped and returns the exit status: 0, 1 when the start failed (the reason has

@@ -9,6 +9,7 @@
 #include "master/fronts.h"
 #include "master/listeners.h"
 #include "master/notify.h"
+#include "master/reload.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -93,6 +94,7 @@ static void kill_all(struct master *master)
 {
     master->at_once = true;
     master->phase = MASTER_RETIRING;
+    reload_abandon(master);
     notify_stopping(master, KILLED_MS);
     fronts_kill(master);
     list_for_each (link, &master->instances)
@@ -173,6 +175,7 @@ void phase_stop(struct master *master)
     log_info("stop: requests under way are finished first (at most %.1f s)",
              (double)master->config->timeouts.drain_ms / 1000);
     master->phase = MASTER_DELAY;
+    reload_abandon(master);
     notify_stopping(master, longest_stop_ms(master));
     list_for_each (link, &master->instances)
         pool_drain(pool_of(link));
@@ -263,6 +266,7 @@ static void become_ready(struct master *master)
     daemon_tell(&master->outcome_pipe, true, buf_span(&text));
     notify_ready(master);
     buf_done(&text);
+    reload_begin_asked(master);
 }
 
 void phase_check_ready(struct master *master)

@@ -7,6 +7,7 @@
 #include "master/fronts.h"
 #include "master/logs.h"
 #include "master/phase.h"
+#include "master/reload.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -75,7 +76,7 @@ static void hang_up(struct master *master, const struct signalfd_siginfo *info)
         return;
     }
     logs_reopen(master);
-    log_info("HUP: reading the configuration again is not there yet");
+    reload_ask(master, NULL);
 }
 
 static void adjust(struct master *master, int change)

@@ -64,6 +64,9 @@ struct master_front {
     struct list parcels;
     bool accepting;
     bool was_accepting;
+    bool retiring; /* another one has its listeners */
+    bool released; /* and it has closed them */
+    bool ending;   /* and has been told to end its streams */
     uint64_t started_ms;
 };
 
@@ -105,6 +108,19 @@ struct master_waiter {
 struct master_names {
     char **items; /* owned */
     uint32_t size;
+};
+
+/* Loading the configuration anew, see reload.h. */
+struct master_reload {
+    struct edition *edition; /* under way: a counted reference; NULL = none is */
+    int entry;               /* of its front, -1 = not forked yet */
+    bool taken;        /* the edition is the current one: former fronts let go of their sockets */
+    bool asked;        /* one more, when this one is over */
+    struct task task;  /* begins it */
+    struct list calls; /* of those who wait for this one */
+    struct list next_calls; /* and these for the next */
+    struct timer timer;
+    uint64_t limit_ms; /* when the step under way is given up */
 };
 
 struct master {
@@ -150,6 +166,8 @@ struct master {
     struct budget budget;       /* memory of all pools */
     struct master_pool **pools; /* of the current edition */
     uint32_t pool_size;
+    struct config_options *options; /* of the start, owned */
+    struct master_reload reload;
     struct list instances;  /* struct master_pool: these, those that start and those that retire */
     uint32_t instance_size; /* made so far */
     struct task sweep_task; /* frees retired ones */

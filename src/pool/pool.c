@@ -272,6 +272,19 @@ static void choose_size(struct pool *pool)
     pool->oom_kills = capacity_oom_kills("");
 }
 
+void pool_change(struct pool *pool, const struct config *config, const struct config_pool *settings)
+{
+    uint32_t fits = pool->fits, wanted = pool->wanted;
+
+    pool->config = pool->options.config = config;
+    pool->settings = pool->options.settings = settings;
+    choose_size(pool);
+    pool->fits = fits;
+    if (wanted > pool->wanted)
+        pool->wanted = wanted;
+    plan_soon(pool);
+}
+
 static struct pool *begin(const struct pool_options *options)
 {
     struct pool *pool = must_alloc(1, sizeof *pool);
@@ -279,6 +292,7 @@ static struct pool *begin(const struct pool_options *options)
     *pool = (struct pool){.options = *options,
                           .config = options->config,
                           .settings = options->settings,
+                          .generation = options->generation,
                           .instance = {.board_fd = -1}};
     list_init(&pool->molds);
     list_init(&pool->member);

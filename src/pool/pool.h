@@ -56,6 +56,7 @@ struct pool_options {
     const struct rlimit *files; /* RLIMIT_NOFILE as it was */
     const struct pool_host *host;
     void *context;         /* the host's */
+    uint32_t generation;   /* the last number that the pool has given in a former instance */
     pid_t handed_pid;      /* a process that has loaded the application already, or 0 */
     int handed_control;    /* our end of its control socket; the pool's from now on */
     struct budget *budget; /* shared by all pools, or NULL: memory is no matter */
@@ -135,6 +136,10 @@ struct pool *pool_new(const struct pool_options *options, struct faults *faults)
 /* The same on an instance that is there already, which is the pool's from now on; closed on failure. */
 struct pool *pool_new_of(const struct pool_options *options, const struct instance *instance,
                          struct faults *faults);
+
+/* Goes on with the settings of another configuration, in which it has the same shape (config/shape.h). */
+void pool_change(struct pool *pool, const struct config *config,
+                 const struct config_pool *settings);
 
 /* Frees a pool without processes; NULL is harmless. */
 void pool_free(struct pool *pool);

@@ -150,6 +150,58 @@ static void before_a_stop_all_are_answered_and_told_not_to_stay(void **state)
     assert_int_equal(world_end(), 0);
 }
 
+static void
+one_that_retires_leaves_its_listeners_to_others_and_empties_what_was_given_up(void **state)
+{
+    struct page_writer writer;
+    int waiting, given_up, busy;
+    (void)state;
+
+    world_configure();
+    world_start();
+    busy = world_connect(0);
+    world_send(busy, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    writer = world_take();
+    assert_int_equal(kill(world.front, SIGSTOP), 0);
+    given_up = world_connect(1);
+    world_send(given_up, "GET /live HTTP/1.1\r\nHost: a\r\n\r\n");
+    world_say(FRONT_GIVE_UP, 0, 1);
+    world_say(FRONT_RETIRE, 0, 0);
+    assert_int_equal(kill(world.front, SIGCONT), 0);
+    (void)world_hear(FRONT_RELEASED);
+    assert_non_null(strstr(world_read_until(given_up, "\r\n\r\n"), " 200 "));
+    assert_int_equal(listen_accept(world.listeners[1].fd, NULL), -EAGAIN);
+    fd_close(&given_up);
+    waiting = world_connect(0);
+    given_up = listen_accept(world.listeners[0].fd, NULL);
+    assert_true(given_up >= 0); /* for the next front */
+    world_answer(&writer, "the last");
+    assert_non_null(strstr(world_read_until(busy, "the last"), "close"));
+    assert_int_equal(world_hear(FRONT_DRAINED).number, 0);
+    close(given_up);
+    close(waiting);
+    close(busy);
+    assert_int_equal(world_end(), 0);
+}
+
+static void one_that_retires_ends_its_streams_when_its_place_is_needed(void **state)
+{
+    int client;
+    (void)state;
+
+    world_configure();
+    world_start();
+    client = world_connect(0);
+    world_send(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    (void)world_take();
+    world_say(FRONT_RETIRE, 0, 0);
+    world_say(FRONT_END_STREAMS, 0, 0);
+    assert_int_equal(world_hear(FRONT_DRAINED).number, 0);
+    assert_true(world_is_over(client));
+    close(client);
+    assert_int_equal(world_end(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +209,9 @@ int main(void)
         cmocka_unit_test(a_request_on_its_way_is_answered_as_the_last),
         cmocka_unit_test(what_waits_in_the_backlog_is_still_answered),
         cmocka_unit_test(when_time_is_over_requests_are_cut_and_counted),
+        cmocka_unit_test(
+            one_that_retires_leaves_its_listeners_to_others_and_empties_what_was_given_up),
+        cmocka_unit_test(one_that_retires_ends_its_streams_when_its_place_is_needed),
         cmocka_unit_test(before_a_stop_all_are_answered_and_told_not_to_stay),
     };
 

@@ -14,6 +14,7 @@
 static struct {
     uint32_t fronts; /* that run */
     bool accept;
+    unsigned begun, abandoned;
     unsigned drains, leaves, stops, kills, front_kills, releases, told;
     uint64_t grace_ms;
     bool told_ok;
@@ -44,6 +45,18 @@ void fronts_kill(struct master *master)
 {
     (void)master;
     seen.front_kills++;
+}
+
+void reload_begin_asked(struct master *master)
+{
+    (void)master;
+    seen.begun++;
+}
+
+void reload_abandon(struct master *master)
+{
+    (void)master;
+    seen.abandoned++;
 }
 
 void listeners_release(struct master *master)
@@ -131,6 +144,7 @@ static void it_is_ready_when_every_pool_has_come_to_something_and_a_front_accept
     assert_string_equal(seen.text, "banner\n");
     phase_check_ready(&world.master);
     assert_int_equal(seen.told, 1);
+    assert_int_equal(seen.begun, 1);
     close_world(&world);
 }
 
@@ -181,6 +195,7 @@ static void a_stop_drains_the_fronts_first_and_then_retires_the_workers(void **s
     assert_true(world.pool.draining);
     assert_int_equal(seen.releases, 1);
     assert_int_equal(seen.drains, 1);
+    assert_int_equal(seen.abandoned, 1);
     assert_int_equal(seen.stops, 0);
     seen.fronts = 0;
     phase_front_gone(&world.master);
