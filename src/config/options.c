@@ -5,15 +5,34 @@
  */
 #include "config/config.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
-/* Texts, in the struct's order, that are copied one by one. */
-#define EACH_TEXT(X)                                                                             \
-    X(port)                                                                                      \
-    X(environment)                                                                               \
-    X(file)                                                                                      \
-    X(rackup) X(workers) X(threads) X(pid) X(log) X(user) X(group) X(admin) X(control) X(target) \
-        X(default_port) X(default_environment) X(default_pid) X(cwd)
+/* The texts, which are copied one by one. */
+static const size_t texts[] = {
+    offsetof(struct config_options, port),
+    offsetof(struct config_options, environment),
+    offsetof(struct config_options, file),
+    offsetof(struct config_options, rackup),
+    offsetof(struct config_options, workers),
+    offsetof(struct config_options, threads),
+    offsetof(struct config_options, pid),
+    offsetof(struct config_options, log),
+    offsetof(struct config_options, user),
+    offsetof(struct config_options, group),
+    offsetof(struct config_options, admin),
+    offsetof(struct config_options, control),
+    offsetof(struct config_options, target),
+    offsetof(struct config_options, default_port),
+    offsetof(struct config_options, default_environment),
+    offsetof(struct config_options, default_pid),
+    offsetof(struct config_options, cwd),
+};
+
+static const char **text_at(struct config_options *options, size_t index)
+{
+    return (const char **)(void *)((char *)options + texts[index]);
+}
 
 static char *copy_text(const char *text)
 {
@@ -50,9 +69,8 @@ struct config_options *config_options_copy(const struct config_options *options)
     struct config_options *copy = must_alloc(1, sizeof(*copy));
 
     *copy = *options;
-#define COPY(member) copy->member = copy_text(options->member);
-    EACH_TEXT(COPY)
-#undef COPY
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        *text_at(copy, i) = copy_text(*text_at(copy, i));
     copy->binds = (const char **)copy_list((char *const *)options->binds, options->bind_size);
     copy->environ = copy_list(options->environ, count(options->environ));
     return copy;
@@ -62,9 +80,8 @@ void config_options_free(struct config_options *options)
 {
     if (!options)
         return;
-#define FREE(member) free((char *)(uintptr_t)options->member);
-    EACH_TEXT(FREE)
-#undef FREE
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        free((char *)(uintptr_t)*text_at(options, i));
     free_list((char **)(uintptr_t)options->binds, options->bind_size);
     free_list(options->environ, count(options->environ));
     free(options);

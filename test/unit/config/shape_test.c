@@ -86,40 +86,12 @@ static void a_running_server_keeps_its_user_and_its_files(void **state)
     world_close(&fresh);
 }
 
-static void options_are_kept_when_their_memory_is_written_over(void **state)
-{
-    char port[] = "80", bind[] = "localhost", variable[] = "A=b";
-    const char *binds[] = {bind};
-    char *environ_list[] = {variable, NULL};
-    struct config_options options = {.port = port,
-                                     .binds = binds,
-                                     .bind_size = 1,
-                                     .environ = environ_list,
-                                     .cwd = "/",
-                                     .quiet = true};
-    struct config_options *copy = config_options_copy(&options);
-    (void)state;
-
-    memset(port, 0, sizeof(port));
-    memset(bind, 0, sizeof(bind));
-    memset(variable, 0, sizeof(variable));
-    assert_string_equal(copy->port, "80");
-    assert_string_equal(copy->binds[0], "localhost");
-    assert_string_equal(copy->environ[0], "A=b");
-    assert_null(copy->environ[1]);
-    assert_null(copy->file);
-    assert_true(copy->quiet);
-    config_options_free(copy);
-    config_options_free(NULL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_only_the_front_or_master_reads_keeps_the_processes),
         cmocka_unit_test(what_processes_or_their_board_are_made_from_does_not),
         cmocka_unit_test(a_running_server_keeps_its_user_and_its_files),
-        cmocka_unit_test(options_are_kept_when_their_memory_is_written_over),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
