@@ -51,7 +51,7 @@ module Leat
         io.sync = true
         @lock.synchronize do
           @open[io] = true
-          count
+          @board.streams = @open.size # some may be closed; the watcher counts anew
           @watcher = Thread.new { look } unless @watcher&.alive?
         end
         io
@@ -80,6 +80,7 @@ module Leat
         @ending.synchronize do
           wait_for_ends(now + @seconds)
           list.each { |io| close(io) }
+          count
         end
       end
 
@@ -101,7 +102,8 @@ module Leat
         end
       end
 
-      # A worker whose streams still have somebody at the other end is not idle. Returns how many are open.
+      # A worker whose streams still have somebody at the other end is not idle, and is not killed because
+      # another request of it hangs. Returns how many are open.
       def count
         open = list
         @board.streams = open.count { |io| !gone?(io) }

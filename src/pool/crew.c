@@ -350,6 +350,14 @@ void crew_audited(struct pool *pool, uint32_t index)
     }
 }
 
+/* Whether somebody is served by the worker whose request is not late. Streams end by themselves when their
+ * time is over, as those of any worker that retires. */
+static bool has_innocents(const struct pool *pool, uint32_t index, uint32_t late)
+{
+    return instance_busy(&pool->instance, index) > late ||
+           instance_streams(&pool->instance, index) > 0;
+}
+
 /* A late worker goes as soon as only its late requests are left and it has been asked what they do. One
  * whose late requests have ended after all retires like any other. */
 static uint64_t check_late(struct pool *pool, uint32_t index, uint64_t now_ms)
@@ -361,7 +369,7 @@ static uint64_t check_late(struct pool *pool, uint32_t index, uint64_t now_ms)
         worker->question)
         return UINT64_MAX;
     late = instance_late(&pool->instance, index);
-    if (late == 0 || instance_busy(&pool->instance, index) > late)
+    if (late == 0 || has_innocents(pool, index, late))
         return now_ms + LATE_LOOK_MS;
     if (worker->is_late)
         worker->why = EXIT_TIMEOUT;

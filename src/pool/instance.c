@@ -237,6 +237,11 @@ uint32_t instance_busy(const struct instance *instance, uint32_t worker)
     return atomic_load_explicit(&entry(instance, worker)->busy, memory_order_relaxed);
 }
 
+uint32_t instance_streams(const struct instance *instance, uint32_t worker)
+{
+    return atomic_load_explicit(&entry(instance, worker)->streams, memory_order_relaxed);
+}
+
 uint32_t instance_late(const struct instance *instance, uint32_t worker)
 {
     const struct board *board = &instance->board;

@@ -57,3 +57,6 @@ uint32_t instance_busy(const struct instance *instance, uint32_t worker);
 
 /* Those of them whose request was answered 504. By words that the worker writes: a guess. */
 uint32_t instance_late(const struct instance *instance, uint32_t worker);
+
+/* Connections that its application has taken over, as the worker says. */
+uint32_t instance_streams(const struct instance *instance, uint32_t worker);

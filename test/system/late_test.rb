@@ -113,6 +113,29 @@ class LateTest < ServerCase
     assert_equal "200", get(server, "/").code
   end
 
+  def test_streams_of_the_same_worker_have_their_time
+    app <<~'RUBY'
+      run(proc { |env|
+        next (File.write("begun", "/sleep") and sleep) if env["PATH_INFO"] == "/sleep"
+
+        io = env["rack.hijack"].call
+        io.write("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")
+        Thread.new { 30.times { |number| io.write("#{number}\n"); sleep 0.1 }; io.close }
+        [200, {}, []]
+      })
+    RUBY
+    server = begin_server("-w", "1", "-t", "2", limit: "500ms")
+    worker = workers(server).first
+    connect(server) do |socket|
+      socket.write("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
+      assert_equal 200, read_reply(socket, method: "HEAD").status
+      assert_equal "504", running(server, "/sleep").value.code
+      assert_equal (0..29).map { |number| "#{number}\n" }.join, Timeout.timeout(15) { socket.read }
+    end
+    eventually(5, "it is gone") { gone?(worker) }
+    assert_match(/ended: reason=timeout/, lines(server, worker).join)
+  end
+
   def test_a_worker_says_what_its_threads_do_and_goes_on
     server = begin_server("-w", "1", "-t", "2", "-P", "leat.pid", limit: "30s", env: { "TRAPS" => "1" })
     worker = workers(server).first

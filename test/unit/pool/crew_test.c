@@ -262,6 +262,26 @@ static void a_late_worker_goes_when_only_its_late_requests_are_left(void **state
     world_close(&world);
 }
 
+static void streams_of_a_late_worker_are_waited_for(void **state)
+{
+    struct world world;
+    uint32_t index;
+
+    (void)state;
+    world_open(&world, 1, 1);
+    world_start(&world);
+    index = (uint32_t)index_of(&world, 500);
+    atomic_store(&world.pool->instance.board.workers[index].streams, 2);
+    be_late(&world, index, take(&world, index, 0));
+    world_say(&world, "backtrace\nindex=0\npid=500\nnumber=1\nlast=1\ntext=thread\n");
+    world_wait(&world, 500);
+    assert_int_equal(played.kills, 0);
+    atomic_store(&world.pool->instance.board.workers[index].streams, 0);
+    world_wait(&world, 50);
+    assert_int_equal(played.killed, 500);
+    world_close(&world);
+}
+
 static void a_late_request_that_ended_after_all_is_not_counted_against_another(void **state)
 {
     struct world world;
@@ -545,6 +565,7 @@ int main(void)
         cmocka_unit_test(a_second_retirement_may_shorten_the_time_but_keeps_the_reason),
         cmocka_unit_test(a_worker_retired_before_it_was_forked_is_killed_when_it_is),
         cmocka_unit_test(a_late_worker_goes_when_only_its_late_requests_are_left),
+        cmocka_unit_test(streams_of_a_late_worker_are_waited_for),
         cmocka_unit_test(a_late_request_that_ended_after_all_is_not_counted_against_another),
         cmocka_unit_test(a_worker_whose_request_was_ended_by_hand_goes_the_same_way),
         cmocka_unit_test(a_late_worker_lives_until_it_was_asked_what_it_does),
