@@ -181,6 +181,7 @@ class HostileAppTest < ServerCase
       when "/traps" then Signal.list.each_key { |name| trap(name, "IGNORE") rescue nil }
       when "/locale" then Encoding.default_external = "UTF-16LE" rescue nil; ENV.clear
       when "/name" then $0 = "x" * 5000; Process.setproctitle("leat: front")
+      when "/user" then Process::Sys.setuid(65_534) if Process.uid.zero?
       when "/raise" then raise "to standard error"
       end
       [200, {"content-type" => "text/plain"}, ["bad"]]

@@ -122,6 +122,17 @@ class ReportedTest < ServerCase
     assert_empty Dir.glob(File.join(@dir, "leat.{pid,sock}"))
   end
 
+  # --- no memory for the queue
+
+  where !BINARY.match?(%r{/[at]san/}), "a program without a sanitizer, which reserves more than there is" do
+    def test_a_queue_that_finds_no_memory_fails_the_start_in_words
+      config "queue: {length: 100000}\nworkers: 1\n"
+      out, status = Open3.capture2e(clean_env, "prlimit", "--as=1000000000", binary, "start", "-e", "production", "-p", free_port.to_s, chdir: @dir, stdin_data: "")
+      assert_equal 1, status.exitstatus, out
+      assert_match(/cannot make its board \(\d+ workers of 3 threads, 100003 places\): Cannot allocate memory/, out)
+    end
+  end
+
   # --- relative paths
 
   def test_paths_of_the_file_lead_to_the_same_place_from_everywhere
