@@ -8,6 +8,8 @@
 require_relative "load"
 require_relative "peers"
 require_relative "idle"
+require_relative "memory"
+require_relative "spawn"
 
 class Measure
   Row = Struct.new(:workload, :peer, :values)
@@ -51,6 +53,8 @@ class Measure
     case workload.load
     when :head then { "bytes" => peer.get("/pulse").bytesize }
     when :idle then Idle.new(peer).measure if round.zero?
+    when :memory then Memory.new(peer).measure
+    when :spawn then Spawn.new(peer).measure
     else loaded(peer, workload)
     end
   end
@@ -64,7 +68,7 @@ class Measure
   end
 
   def tell(round, name, workload, values)
-    shown = values.slice("rps", "p99", "errors", "cpu_us", "bytes", "busiest", "core_kb", "pss_kb").compact
+    shown = values.slice("rps", "p99", "errors", "cpu_us", "bytes", "busiest", "core_kb", "pss_kb", "p50").compact
     warn format("%d %-11s %-14s %s", round + 1, name, workload.name, shown.map { |key, value| "#{key} #{value.round(1)}" }.join("  "))
   end
 end

@@ -21,6 +21,7 @@ class Report
     "calls" => ["calls/s, all", ->(value) { format("%.1f", value) }],
     "processes" => ["processes", ->(value) { value.round.to_s }],
     "core_kb" => ["front + master private MB", ->(value) { value.zero? ? "" : format("%.1f", value / 1024.0) }],
+    "largest_kb" => ["largest process, private MB", ->(value) { format("%.1f", value / 1024.0) }],
     "private_kb" => ["private MB", ->(value) { format("%.1f", value / 1024.0) }],
     "pss_kb" => ["PSS MB", ->(value) { format("%.1f", value / 1024.0) }]
   }.freeze

@@ -110,6 +110,17 @@ module Workloads
       ]
     ),
     Workload.new(
+      name: "memory", words: "Rails, two preloading workers, after the same 3000 requests to each peer", app: :rails, threads: 3,
+      base: "puma", peers: %w[leat puma unicorn], load: :memory,
+      goals: [
+        Goal.new("all processes take at least 15 % less PSS than puma's", ->(found) { found["leat"]["pss_kb"] <= 0.85 * found["puma"]["pss_kb"] })
+      ]
+    ),
+    Workload.new(
+      name: "spawn", words: "Rails, one more worker from the warm mold: from the signal until it serves", app: :rails, threads: 3,
+      base: "leat", peers: %w[leat], load: :spawn, goals: [Goal.new("under 50 ms", ->(found) { found["leat"]["p50"] < 50 })]
+    ),
+    Workload.new(
       name: "head", words: "bytes of the pulse's response head", app: :mix, threads: 1, base: "puma",
       peers: %w[leat puma unicorn iodine agoo nginx+puma], load: :head,
       goals: [Goal.new("at most 100 bytes, date included", ->(found) { found["leat"]["bytes"] <= 100 })]

@@ -20,6 +20,8 @@ module Leat
       GC.compact if GC.respond_to?(:compact)
     rescue NotImplementedError
       nil # compaction needs what this platform does not have
+    ensure
+      GC.start # frees what compaction has moved, which the first collection of every worker would do
     end
   end
 end
