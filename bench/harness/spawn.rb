@@ -26,12 +26,13 @@ class Spawn
   # The worker goes again before the next one comes.
   def once
     count = serving
+    master = @peer.processes.first
     begun = now
-    Process.kill(:TTIN, @peer.processes.first)
+    Process.kill(:TTIN, master)
     wait_until { serving > count }
     took = now - begun
     processes = @peer.processes.size
-    Process.kill(:TTOU, @peer.processes.first)
+    Process.kill(:TTOU, master)
     wait_until { @peer.processes.size < processes }
     took * 1000
   end

@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "board/queue.h"
 #include "control/snapshot.h"
+#include "pool/release.h"
 #include "master/edition.h"
 
 #include <errno.h>
@@ -62,13 +63,12 @@ static void fill_worker(const struct pool *pool, uint32_t index, struct arena *a
 {
     const struct worker *worker = &pool->workers[index];
     const struct board_worker *entry = &pool->instance.board.workers[index];
-    const struct mold *mold = pool_find_mold(pool, worker->generation);
     bool serves = worker->state == WORKER_SERVING || worker->state == WORKER_RETIRING;
 
     *out = (struct snapshot_worker){
         .pid = (int)worker->pid,
         .generation = worker->generation,
-        .release = mold ? mold->release : NULL,
+        .release = release_find(pool, worker->generation),
         .threads = pool->instance.board.shape.threads,
         .age_s = (double)(clock_ms() - worker->since_ms) / 1000,
         .requests = atomic_load_explicit(&entry->requests, memory_order_relaxed),

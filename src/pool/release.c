@@ -29,6 +29,13 @@ static bool has_worker(const struct pool *pool, uint32_t generation)
     return false;
 }
 
+const char *release_find(const struct pool *pool, uint32_t generation)
+{
+    const struct pool_release *place = &pool->releases[generation % POOL_RELEASES];
+
+    return place->generation == generation ? place->folder : NULL;
+}
+
 static bool is_listed(const char *const *list, uint32_t size, const char *folder)
 {
     for (uint32_t i = 0; i < size; i++)

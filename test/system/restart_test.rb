@@ -491,6 +491,7 @@ class RestartTest < ServerCase
         refute_includes [old, newer].map(&:to_s), get(server, "/").body
         states = pool(server)["workers"].map { |worker| worker.values_at("generation", "state") }
         assert_equal [[1, "retiring"], [2, "retiring"], [3, "idle"]], states.sort
+        assert_equal [File.realpath(@dir)] * 3, pool(server)["workers"].map { |worker| worker["release"] }
         assert_equal "up", pool(server)["state"]
       end
     end

@@ -54,6 +54,8 @@ static void releases_with_workers_are_listed_newest_first_and_once(void **state)
     assert_string_equal(list[1], "/releases/2");
     assert_string_equal(list[2], "/releases/1");
     assert_int_equal(release_list(&pool, list, 2), 2);
+    assert_string_equal(release_find(&pool, 1), "/releases/1");
+    assert_null(release_find(&pool, 5));
 }
 
 static void a_release_goes_with_its_last_worker(void **state)
