@@ -7,8 +7,8 @@
 #include "base/version.h"
 #include "board/queue.h"
 #include "control/snapshot.h"
-#include "pool/release.h"
 #include "master/edition.h"
+#include "pool/release.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -116,6 +116,23 @@ class RestartTest < ServerCase
     eventually { old.all? { |pid| gone?(pid) } }
   end
 
+  # What the dead one had is asked again of a new one where that is harmless, and failed at once elsewhere.
+  def test_a_worker_killed_while_it_retires_costs_what_it_could_not_repeat
+    app 'run(proc { |env| sleep(File.exist?("go") ? 0 : 30); [200, {}, [Process.pid.to_s]] })'
+    server = start(*production("-w", "1", "-t", "2"))
+    old = workers(server).first
+    asked = Thread.new { get(server, "/") }
+    posted = Thread.new { http(server, "/", method: "POST", body: "once") }
+    eventually { pool(server)["slots"]["busy"] == 2 }
+    restart!
+    write "go", ""
+    assert_equal "retiring", pool(server)["workers"].find { |worker| worker["pid"] == old }["state"]
+    Process.kill("KILL", old)
+    assert_equal "502", posted.value.code
+    assert_equal ["200", (workers(server) - [old]).first.to_s], [asked.value.code, asked.value.body]
+    eventually { pool(server)["slots"]["busy"].zero? && workers(server).size == 1 }
+  end
+
   def test_workers_follow_one_by_one_new_before_old
     app "sleep 0.1\n#{VERSION}"
     write "VERSION", "1"
