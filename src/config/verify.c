@@ -214,6 +214,16 @@ static void verify_hosts(const struct bind *bind, uint32_t index)
     }
 }
 
+/* Whether the site's files are those of the application itself: its code, its keys, its database. */
+static bool is_root_of_app(const struct config_site *site)
+{
+    struct stat root, app;
+
+    return site->pool && site->pool->app && stat(site->root, &root) == 0 &&
+           stat(site->pool->app, &app) == 0 && root.st_dev == app.st_dev &&
+           root.st_ino == app.st_ino;
+}
+
 static void verify_site(const struct bind *bind, uint32_t index)
 {
     const struct config_site *site = &bind->config->sites[index];
@@ -225,6 +235,11 @@ static void verify_site(const struct bind *bind, uint32_t index)
                  "a site needs a root or a pool");
     if (site->root && origin_find(bind->config, key) && !is_folder(site->root))
         COMPLAIN(bind, key, "there is no folder %s", site->root);
+    else if (site->root && is_root_of_app(site))
+        COMPLAIN(bind, key,
+                 "%s is the folder of the application itself, with its code and settings; "
+                 "name the folder of its public files",
+                 site->root);
 }
 
 static void verify_route(const struct bind *bind, uint32_t index, uint32_t number)

@@ -36,11 +36,12 @@ static ssize_t line_read(struct stream *stream, char *out, size_t room)
     return (ssize_t)part.size;
 }
 
-static ssize_t line_write(struct stream *stream, const struct iovec *parts, int count)
+static ssize_t line_write(struct stream *stream, const struct iovec *parts, int count, bool more)
 {
     struct line *line = line_of(stream);
     size_t size = parts[0].iov_len < line->step ? parts[0].iov_len : line->step;
 
+    (void)more;
     CHECK(count > 0);
     if (line->step < 100 && (line->deaf = !line->deaf))
         return -EAGAIN;

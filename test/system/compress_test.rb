@@ -125,7 +125,7 @@ class CompressTest < ServerCase
   end
 
   def test_off_for_all_or_for_a_site
-    config "compress: off\nsites:\n- host: a\n  root: .\n  pool: app\n- {host: b, root: ., pool: app, compress: on}\npools: {app: {app: .}}\n"
+    config "compress: off\nsites:\n- host: a\n  root: off\n  pool: app\n- {host: b, root: off, pool: app, compress: on}\npools: {app: {app: .}}\n"
     server = start
     { "a" => nil, "b" => "gzip" }.each do |host, expected|
       reply = raw(server, "GET /page HTTP/1.1\r\nHost: #{host}\r\nAccept-Encoding: gzip\r\n\r\n").first

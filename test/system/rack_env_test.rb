@@ -71,6 +71,15 @@ class RackEnvTest < WorkerCase
     assert_equal '[0, nil, nil, 0, "ASCII-8BIT", 0, "", nil, "", false, 0]', ask(app.sub("read(2, buffer)", "read(2)")).body
   end
 
+  def test_the_body_answers_what_old_libraries_ask_of_a_file
+    app = <<~'RUBY'
+      run(proc { |env| i = env["rack.input"]
+        answers = [i.size, i.external_encoding, i.binmode.equal?(i), i.set_encoding("UTF-8").equal?(i), i.read.encoding, i.close, env["rack.errors"].respond_to?(:flush)]
+        [200, {}, [answers.map(&:to_s).inspect]] })
+    RUBY
+    assert_equal '["6", "ASCII-8BIT", "true", "true", "ASCII-8BIT", "", "true"]', ask(app, "POST /\ncontent-length: 6\n@body ab\\ncd\\n").body
+  end
+
   def test_a_body_without_a_length_has_one_and_no_coding
     env = dump("POST /\ntransfer-encoding: chunked\n@body abc")
     assert_equal '"3" UTF-8', env["CONTENT_LENGTH"]

@@ -60,6 +60,24 @@ class ReleasesTest < ServerCase
     @waiting&.close
   end
 
+  # Nobody ever sees a mixture, or a file of before a swap that was over when they asked.
+  def test_every_request_after_a_swap_has_the_new_file
+    [1, 2].each { |number| write("releases/#{number}/public/v.txt", number.to_s * 50_000) }
+    @server = start("-e", "production", "-w", "1", @current)
+    shown, crowd_ends = [], false
+    crowd = Array.new(3) { Thread.new { shown << body("/v.txt") until crowd_ends } }
+    200.times do |round|
+      point_at(number = 1 + (round % 2 ^ 1))
+      assert_equal number.to_s * 50_000, body("/v.txt"), "round #{round}"
+    end
+    crowd_ends = true
+    crowd.each(&:join)
+    assert_empty shown.uniq - ["1" * 50_000, "2" * 50_000]
+    refute_empty shown
+  ensure
+    crowd_ends = true
+  end
+
   def test_a_new_front_knows_of_them_and_a_release_that_was_removed_is_no_error
     start_with_a_request_that_waits
     point_at(2)

@@ -223,7 +223,7 @@ static void what_is_not_there_yet_says_so(void **state)
         "listen: {address: 443, tls: {certificate: a}}",
         "pools: {a: {fastcgi: unix:/x}}",
         "pools: {a: {http: [127.0.0.1:1]}}",
-        "sites: [{host: a, root: ., routes: [{path: /b, root: ., strip: true}]}]",
+        "sites: [{host: a, root: /, routes: [{path: /b, root: /, strip: true}]}]",
         "sites: [{host: a, apps: /srv}]",
         "max_connections: 3",
         "health: {path: /up}",
@@ -263,7 +263,7 @@ static void an_unknown_key_names_the_nearest(void **state)
     expect_fault("a: 1", "leat.yml:1:1: a: unknown key; the nearest known one is \"app\"");
     expect_fault("timeouts: {keep_alive: 3s}", "leat.yml:1:12: timeouts.keep_alive: unknown key; "
                                                "the nearest known one is \"keepalive\"");
-    expect_fault("sites: [{hots: a, root: .}]",
+    expect_fault("sites: [{hots: a, root: /tmp}]",
                  "leat.yml:1:10: sites[0].hots: unknown key; the nearest known one is \"host\"");
 }
 

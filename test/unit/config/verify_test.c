@@ -104,15 +104,29 @@ static void routes_have_paths_of_their_own_and_something_to_answer_with(void **s
 {
     (void)state;
 
-    expect_fault("sites: [{host: a, root: ., routes: [{path: /b, root: .}, {path: /b/, root: .}]}]",
+    expect_fault("sites: [{host: a, root: /, routes: [{path: /b, root: /}, {path: /b/, root: /}]}]",
                  "leat.yml:1:58: sites[0].routes[1]: routes[0] has the path /b already");
-    expect_fault("sites: [{host: a, root: ., routes: [{path: /b}]}]",
+    expect_fault("sites: [{host: a, root: /, routes: [{path: /b}]}]",
                  "leat.yml:1:37: sites[0].routes[0]: a route needs a root or a pool");
-    expect_fault("sites: [{host: a, root: ., routes: [{path: /b, root: gone}]}]",
+    expect_fault("sites: [{host: a, root: /, routes: [{path: /b, root: gone}]}]",
                  "leat.yml:1:48: sites[0].routes[0].root: there is no folder %s/gone");
-    expect_fault("sites: [{host: a, root: ., redirect: 'http://b'}]",
+    expect_fault("sites: [{host: a, root: /, redirect: 'http://b'}]",
                  "leat.yml:1:28: sites[0].redirect: everything is redirected, so that nothing else "
                  "of this site is ever reached");
+}
+
+static void an_application_s_own_folder_is_no_root(void **state)
+{
+    static const char words[] = "is the folder of the application itself, with its code and "
+                                "settings; name the folder of its public files";
+    struct world world;
+    (void)state;
+
+    world_open_app(&world, "pools: {shop: {}}\nsites: [{root: public/.., pool: shop}]\n");
+    world_write(&world, "public/a.txt", "");
+    assert_null(world_load(&world));
+    assert_non_null(strstr(world.faults.items[0].reason, words));
+    world_close(&world);
 }
 
 static void several_pools_need_sites(void **state)
@@ -166,6 +180,7 @@ int main(void)
         cmocka_unit_test(jemalloc_has_no_arenas_of_the_c_library),
         cmocka_unit_test(sites_do_not_share_hosts),
         cmocka_unit_test(routes_have_paths_of_their_own_and_something_to_answer_with),
+        cmocka_unit_test(an_application_s_own_folder_is_no_root),
         cmocka_unit_test(several_pools_need_sites),
         cmocka_unit_test(the_admin_address_is_not_a_listener),
         cmocka_unit_test(an_environment_is_a_name),
