@@ -30,7 +30,7 @@ static void a_route_gets_every_value(void **state)
     world_open_app(&world,
                    "pools: {shop: {}}\n"
                    "sites:\n"
-                   "- {root: ., routes: {path: /blog/, pool: shop, root: pages, links: [/srv], "
+                   "- {root: /, routes: {path: /blog/, pool: shop, root: pages, links: [/srv], "
                    "serve: [.rb]}}\n");
     world_write(&world, "pages/", "");
     assert_non_null(world_load(&world));
@@ -48,11 +48,11 @@ static void a_route_needs_a_path(void **state)
 {
     (void)state;
 
-    expect_fault("sites: [{root: ., routes: [{root: .}]}]",
+    expect_fault("sites: [{root: /, routes: [{root: /}]}]",
                  "leat.yml:1:28: sites[0].routes[0]: a route needs a path such as /blog");
-    expect_fault("sites: [{root: ., routes: [{path: /, root: .}]}]",
+    expect_fault("sites: [{root: /, routes: [{path: /, root: /}]}]",
                  "leat.yml:1:28: sites[0].routes[0]: a route needs a path such as /blog");
-    expect_fault("sites: [{root: ., routes: [/blog]}]",
+    expect_fault("sites: [{root: /, routes: [/blog]}]",
                  "leat.yml:1:28: sites[0].routes[0]: expected a map");
 }
 
