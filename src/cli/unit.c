@@ -9,6 +9,12 @@
 
 static const char mark[] = "# Written by `leat install` for ";
 
+/* What master needs: to become other users, to signal and look at their processes, to open their logs
+ * and sockets; AUDIT_WRITE is sudo's. */
+static const char capabilities[] =
+    "CapabilityBoundingSet=CAP_SETUID CAP_SETGID CAP_KILL CAP_CHOWN CAP_FOWNER CAP_DAC_OVERRIDE "
+    "CAP_DAC_READ_SEARCH CAP_NET_BIND_SERVICE CAP_SYS_PTRACE CAP_AUDIT_WRITE";
+
 /* Hardening that an ordinary application does not notice: no sandboxes inside (browsers for PDF), no limits on
  * executable memory (YJIT, node), no hidden home folders, no ban on setuid programs (sendmail). */
 static const char *const hardening[] = {
@@ -23,10 +29,7 @@ static const char *const hardening[] = {
     "RestrictRealtime=yes",
     "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
     "SystemCallArchitectures=native",
-    /* What master needs: to become other users, to signal and look at their processes, to open their logs
-     * and sockets; AUDIT_WRITE is sudo's. */
-    "CapabilityBoundingSet=CAP_SETUID CAP_SETGID CAP_KILL CAP_CHOWN CAP_FOWNER CAP_DAC_OVERRIDE "
-    "CAP_DAC_READ_SEARCH CAP_NET_BIND_SERVICE CAP_SYS_PTRACE CAP_AUDIT_WRITE",
+    capabilities,
 };
 
 /* ---- Names ---- */

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,15 +23,9 @@ static int complain(const char *path)
     return -1;
 }
 
-/* A path that would be cut is none. */
-PRINTF_LIKE(2, 3) static bool make_path(char out[PATH_MAX], const char *format, ...)
+/* What snprintf said of a path: one that was cut is none. */
+static bool fits(int size)
 {
-    va_list arguments;
-    int size;
-
-    va_start(arguments, format);
-    size = vsnprintf(out, PATH_MAX, format, arguments);
-    va_end(arguments);
     return size > 0 && size < PATH_MAX;
 }
 
@@ -43,14 +36,14 @@ bool unit_files_find(const char *root, bool for_user, struct unit_place *ret_pla
 
     ret_place->for_user = for_user;
     if (!for_user)
-        return make_path(ret_place->named, SYSTEM_FOLDER) &&
-               make_path(ret_place->folder, "%s%s", root ? root : "", SYSTEM_FOLDER);
+        return fits(snprintf(ret_place->named, PATH_MAX, SYSTEM_FOLDER)) &&
+               fits(snprintf(ret_place->folder, PATH_MAX, "%s%s", root ? root : "", SYSTEM_FOLDER));
     if (own && *own == '/')
-        return make_path(ret_place->folder, "%s/systemd/user", own) &&
-               make_path(ret_place->named, "%s/systemd/user", own);
+        return fits(snprintf(ret_place->folder, PATH_MAX, "%s/systemd/user", own)) &&
+               fits(snprintf(ret_place->named, PATH_MAX, "%s/systemd/user", own));
     if (home && *home == '/')
-        return make_path(ret_place->folder, "%s/.config/systemd/user", home) &&
-               make_path(ret_place->named, "%s/.config/systemd/user", home);
+        return fits(snprintf(ret_place->folder, PATH_MAX, "%s/.config/systemd/user", home)) &&
+               fits(snprintf(ret_place->named, PATH_MAX, "%s/.config/systemd/user", home));
     cli_complain("HOME is not set: there is no folder for the units of this user");
     return false;
 }
@@ -69,7 +62,7 @@ enum unit_owner unit_files_owner(const struct unit_place *place, const char *fil
     size_t size;
     bool is_ours;
 
-    if (!make_path(path, "%s/%s", place->folder, file) || lstat(path, &status) == -1)
+    if (!fits(snprintf(path, PATH_MAX, "%s/%s", place->folder, file)) || lstat(path, &status) == -1)
         return UNIT_NOBODY;
     if (!S_ISREG(status.st_mode) || fd_read_file(path, FILE_MAX, &text, &size) != 0)
         return UNIT_FOREIGN;
@@ -120,8 +113,8 @@ int unit_files_write(const struct unit_place *place, const char *file, struct sp
     char fresh[PATH_MAX];
 
     errno = ENAMETOOLONG;
-    if (!make_path(path, "%s/%s", place->folder, file) ||
-        !make_path(fresh, "%s/.%s.%d", place->folder, file, (int)getpid()))
+    if (!fits(snprintf(path, PATH_MAX, "%s/%s", place->folder, file)) ||
+        !fits(snprintf(fresh, PATH_MAX, "%s/.%s.%d", place->folder, file, (int)getpid())))
         return complain(file);
     if (holds(path, text))
         return 0;
@@ -133,8 +126,8 @@ int unit_files_write(const struct unit_place *place, const char *file, struct sp
 static bool find_link(const struct unit_place *place, const char *file, const char *target,
                       char link[PATH_MAX], char text[PATH_MAX])
 {
-    return make_path(link, "%s/%s.wants/%s", place->folder, target, file) &&
-           make_path(text, "%s/%s", place->named, file);
+    return fits(snprintf(link, PATH_MAX, "%s/%s.wants/%s", place->folder, target, file)) &&
+           fits(snprintf(text, PATH_MAX, "%s/%s", place->named, file));
 }
 
 static bool is_link_to(const char *link, const char *text)
@@ -181,7 +174,7 @@ int unit_files_remove(const struct unit_place *place, const char *file)
 {
     char path[PATH_MAX];
 
-    if (!make_path(path, "%s/%s", place->folder, file))
+    if (!fits(snprintf(path, PATH_MAX, "%s/%s", place->folder, file)))
         return 0;
     if (unlink(path) == 0)
         return 1;
