@@ -4,6 +4,7 @@
 #include "base/ascii.h"
 #include "base/fd.h"
 #include "cli/options.h"
+#include "cli/takeover.h"
 #include "cli/verbs.h"
 
 #include <limits.h>
@@ -74,13 +75,17 @@ static const struct cli_verb verbs[] = {
      .usage = "[DIR]",
      .summary = "reopen the log files"},
     {.name = "upgrade",
-     .run = cli_not_yet,
+     .run = cli_upgrade,
      .takes = CLI_TAKES_PLACE,
      .words_max = 1,
      .has_target = true,
      .group = SERVE,
      .usage = "[DIR]",
-     .summary = "exchange the running binary (not yet)"},
+     .summary = "exchange the running program for this one, and lose nothing",
+     .text =
+         "The server becomes the program that is called here, under its PID, with its sockets and\n"
+         "workers. One that cannot go on from there leaves the old one serving; its words are\n"
+         "printed and the exit status is 1."},
     {.name = "status",
      .run = cli_status,
      .takes = CLI_TAKES_PLACE | CLI_TAKES_JSON,
@@ -346,6 +351,8 @@ int cli_run(int argc, char **argv, char **environ)
     call.options.cwd = folder ? folder : "/";
     if (!options_read(argc - 1, argv + 1, &call, &faults))
         cli_print_faults(&faults);
+    else if (cli_is_takeover())
+        status = find_verb(&call) ? cli_take_over(&call) : CLI_USAGE;
     else if (find_verb(&call))
         status = run_verb(&call);
     options_done(&call);

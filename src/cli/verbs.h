@@ -12,6 +12,7 @@ int cli_stop(const struct cli_call *call);
 int cli_restart(const struct cli_call *call);
 int cli_reload(const struct cli_call *call);
 int cli_reopen(const struct cli_call *call);
+int cli_upgrade(const struct cli_call *call);
 int cli_status(const struct cli_call *call);
 int cli_backtrace(const struct cli_call *call);
 int cli_requests(const struct cli_call *call);

@@ -236,6 +236,17 @@ uid_t control_caller(const struct control_call *call)
     return call->uid;
 }
 
+unsigned control_waiting(const struct control *control)
+{
+    unsigned count = 0;
+
+    list_for_each (link, &control->calls) {
+        const struct control_call *call = CONTAINER_OF(link, struct control_call, link);
+        count += call->asked && !call->answered;
+    }
+    return count;
+}
+
 bool control_is_busy(const struct control *control)
 {
     list_for_each (link, &control->calls)

@@ -43,6 +43,9 @@ void control_free(struct control *control);
 /* The user who calls. */
 uid_t control_caller(const struct control_call *call);
 
+/* Callers who are there and wait for an answer that nobody has given yet. */
+unsigned control_waiting(const struct control *control);
+
 /* Whether answers are still on their way to callers who take their time. */
 bool control_is_busy(const struct control *control);
 

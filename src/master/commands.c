@@ -8,6 +8,7 @@
 #include "master/reload.h"
 #include "master/report.h"
 #include "master/requests.h"
+#include "master/upgrade.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -155,6 +156,15 @@ void commands_stopped(struct master *master)
     buf_done(&text);
 }
 
+static void upgrade(struct master *master, struct span path, struct control_call *call)
+{
+    struct buf text = {.size = 0};
+
+    CHECK(buf_append(&text, path) == 0 && buf_append_byte(&text, '\0') == 0);
+    upgrade_ask(master, buf_span(&text).data, call);
+    buf_done(&text);
+}
+
 void commands_run(void *context, enum control_command command, struct span argument,
                   struct control_call *call)
 {
@@ -198,6 +208,9 @@ void commands_run(void *context, enum control_command command, struct span argum
     case CONTROL_REOPEN:
         logs_reopen(master);
         answer_text(call, true, "log files reopened\n");
+        break;
+    case CONTROL_UPGRADE:
+        upgrade(master, argument, call);
         break;
     case CONTROL_COMMANDS:
         break;

@@ -52,6 +52,36 @@ void edition_release_config(struct edition_config *held)
     free(held);
 }
 
+struct edition *edition_new_former(const struct edition *present)
+{
+    struct edition *edition = must_alloc(1, sizeof *edition);
+
+    *edition = (struct edition){.master = present->master,
+                                .refs = 1,
+                                .held = edition_hold_config(present->held),
+                                .config = present->config,
+                                .loops = present->loops,
+                                .log_fd = -1,
+                                .access_log_fd = -1,
+                                .admin_listener = -1};
+    return edition;
+}
+
+void edition_add_pool(struct edition *edition, struct master_pool *pool)
+{
+    edition->pools =
+        must_resize(edition->pools, (edition->pool_size + 1) * sizeof(struct master_pool *));
+    edition->pools[edition->pool_size++] = pool;
+}
+
+void edition_add_listener(struct edition *edition, struct master_listener *listener)
+{
+    listener->refs++;
+    edition->listeners = must_resize(edition->listeners, (edition->listener_size + 1) *
+                                                             sizeof(struct master_listener *));
+    edition->listeners[edition->listener_size++] = listener;
+}
+
 struct edition *edition_ref(struct edition *edition)
 {
     edition->refs++;

@@ -40,6 +40,14 @@ struct edition {
 /* An edition of this configuration, which it owns from now on, without sockets, pools and files. */
 struct edition *edition_new(struct master *master, struct config *config);
 
+/* One for a front that another program has forked: it knows the pools and sockets that are added;
+ * its configuration stands in for one that is gone. */
+struct edition *edition_new_former(const struct edition *present);
+
+/* Adds a counted pool to it, or a socket, which it counts. */
+void edition_add_pool(struct edition *edition, struct master_pool *pool);
+void edition_add_listener(struct edition *edition, struct master_listener *listener);
+
 struct edition *edition_ref(struct edition *edition);
 
 /* NULL is harmless. */

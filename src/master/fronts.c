@@ -11,6 +11,8 @@
 #include "master/releases.h"
 #include "master/reload.h"
 #include "master/requests.h"
+#include "master/retired.h"
+#include "master/takeover.h"
 #include "pool/spawn.h"
 
 #include <errno.h>
@@ -42,23 +44,39 @@ static const char *const exit_words[] = {
 
 _Static_assert(ARRAY_LEN(exit_words) <= FRONT_EXITS, "counters have no room for every reason");
 
-int fronts_prepare(struct master *master, struct faults *faults)
+/* A file, so that the totals outlive this program, too: an upgrade hands them on. */
+static int open_counters(struct master *master)
 {
-    void *memory = mmap(NULL, sizeof *master->counters, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory;
 
-    if (memory == MAP_FAILED) {
-        faults_add(faults, NULL, 0, 0, NULL, "cannot make the counters: %s", strerror(errno));
-        return -1;
+    if (master->counters_fd == -1) {
+        master->counters_fd = memfd_create("leat-counters", MFD_CLOEXEC);
+        if (master->counters_fd == -1 ||
+            ftruncate(master->counters_fd, sizeof *master->counters) == -1)
+            return -errno;
     }
+    memory = mmap(NULL, sizeof *master->counters, PROT_READ | PROT_WRITE, MAP_SHARED,
+                  master->counters_fd, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
     master->counters = memory;
     return 0;
+}
+
+int fronts_prepare(struct master *master, struct faults *faults)
+{
+    int result = open_counters(master);
+
+    if (result != 0)
+        faults_add(faults, NULL, 0, 0, NULL, "cannot make the counters: %s", strerror(-result));
+    return result == 0 ? 0 : -1;
 }
 
 void fronts_done(struct master *master)
 {
     if (master->counters)
         (void)munmap(master->counters, sizeof *master->counters);
+    fd_close(&master->counters_fd);
 }
 
 uint32_t fronts_size(const struct master *master)
@@ -76,6 +94,14 @@ bool fronts_accept(const struct master *master)
         if (master->fronts[i].pid && master->fronts[i].accepting)
             return true;
     return false;
+}
+
+bool fronts_are_told(const struct master *master)
+{
+    for (uint32_t i = 0; i < BOARD_FRONTS; i++)
+        if (master->fronts[i].pid && !list_is_empty(&master->fronts[i].parcels))
+            return false;
+    return true;
 }
 
 /* ---- Messages ---- */
@@ -118,7 +144,7 @@ static void keep_parcel(struct master_front *front, const struct front_message *
 void fronts_tell(struct master_front *front, const struct front_message *message, const int *fds,
                  size_t count)
 {
-    if (!front->pid)
+    if (!front->pid || front->mute)
         return;
     if (!list_is_empty(&front->parcels) ||
         front_message_send(front->channel, message, fds, count) == -EAGAIN)
@@ -157,7 +183,8 @@ static void on_channel(struct watch *watch, uint32_t events)
     int fds[2];
 
     while (front_message_receive(front->channel, &message, fds) == 1) {
-        inbox_take(front->master, front, &message, fds[0]);
+        if (!front->mute)
+            inbox_take(front->master, front, &message, fds[0]);
         fd_close(&fds[0]);
         fd_close(&fds[1]);
     }
@@ -421,6 +448,16 @@ int fronts_start(struct edition *edition, struct faults *faults)
     return entry;
 }
 
+int fronts_adopt(struct master *master, uint32_t entry, const struct master_front *former)
+{
+    struct master_front *front = &master->fronts[entry];
+
+    *front = *former;
+    front->master = master;
+    list_init(&front->parcels);
+    return loop_watch(master->loop, &front->watch, front->channel, EPOLLIN, on_channel);
+}
+
 /* ---- Ending ---- */
 
 /* Whether a front of the current edition is there; others leave, or are only tried. */
@@ -440,6 +477,8 @@ static void on_front_due(struct timer *timer)
     audit_entries(master);
     if (master->phase >= MASTER_DRAINING || has_server(master))
         return;
+    if (!fronts_have_room(master->edition))
+        (void)retired_make_room(master);
     if (fronts_start(master->edition, &faults) >= 0)
         return;
     if (log_allow(span_of("front-start"), 10, NULL))
@@ -469,6 +508,11 @@ static void audit(struct master *master, const struct edition *edition, uint32_t
     memset(&master->counters->gauges[entry], 0, sizeof master->counters->gauges[entry]);
 }
 
+void fronts_renew(struct master *master)
+{
+    on_front_due(&master->front_timer);
+}
+
 static void forget(struct master_front *front)
 {
     loop_unwatch(&front->watch);
@@ -476,7 +520,7 @@ static void forget(struct master_front *front)
     list_for_each_safe (link, &front->parcels)
         free_parcel(CONTAINER_OF(link, struct master_parcel, link));
     front->pid = 0;
-    front->accepting = false;
+    front->accepting = front->mute = false;
     front->edition = NULL;
 }
 
@@ -536,6 +580,7 @@ bool fronts_ended(struct master *master, pid_t pid, int wait_status)
             note_end(front, pid, wait_status);
         reload_front_ended(master, edition);
         edition_unref(edition);
+        takeover_front_ended(master);
         return true;
     }
     return false;

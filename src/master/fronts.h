@@ -16,6 +16,15 @@ int fronts_start(struct edition *edition, struct faults *faults);
 
 /* Whether an entry is free in all boards of the edition. */
 bool fronts_have_room(const struct edition *edition);
+/* Takes over the front that another program forked as this entry; it serves until one of ours accepts. 0
+ * or negative errno. */
+int fronts_adopt(struct master *master, uint32_t entry, const struct master_front *former);
+
+/* Sees to it that a front of the present edition is there: forks one, now or as soon as it is possible. */
+void fronts_renew(struct master *master);
+
+/* Whether they have got everything that they were told. */
+bool fronts_are_told(const struct master *master);
 
 /* Handles the end of a front; false when the PID is none's. */
 bool fronts_ended(struct master *master, pid_t pid, int wait_status);

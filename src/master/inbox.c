@@ -12,6 +12,7 @@
 #include "master/reload.h"
 #include "master/report.h"
 #include "master/requests.h"
+#include "master/takeover.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -44,6 +45,7 @@ void inbox_take(struct master *master, struct master_front *front,
     switch (message->kind) {
     case FRONT_ACCEPTING:
         front->accepting = front->was_accepting = true;
+        takeover_done(master);
         phase_check_ready(master);
         reload_front_accepts(front);
         break;
@@ -115,6 +117,7 @@ static void on_ready(struct pool *pool, uint32_t worker)
 
     (void)fronts_tell_users(mine, &message);
     releases_tell_all(mine);
+    takeover_settle(mine->master);
 }
 
 static void on_dead(struct pool *pool, uint32_t worker)
@@ -147,6 +150,7 @@ static void on_started(struct pool *pool, const char *failure)
     mine->failed = failure != NULL;
     phase_check_ready(mine->master);
     reload_pool_settled(mine);
+    takeover_settle(mine->master);
 }
 
 static void on_restarted(struct pool *pool, uint32_t ticket, const char *failure)

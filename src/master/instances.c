@@ -3,10 +3,13 @@
 
 #include "base/fd.h"
 #include "config/shape.h"
+#include "master/binary.h"
 #include "master/files.h"
 #include "master/inbox.h"
 #include "master/marker.h"
+#include "pool/adopt.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,28 +19,20 @@
 /* A retired one has no request left: its workers run their at_exit handlers. */
 enum { RETIRE_GRACE_MS = 10000 };
 
-static char *find_binary(void)
-{
-    char path[PATH_MAX];
-    ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
-
-    if (size <= 0)
-        return must_copy("leat");
-    path[size] = '\0';
-    return must_copy(path);
-}
-
 int instances_find_library(struct master *master, struct faults *faults)
 {
     char *binary;
 
     if (master->library)
         return 0;
-    binary = find_binary();
+    binary = binary_find(NULL, NULL, NULL);
     master->library =
         ruby_find_library(environment_get(&master->environment, "LEAT_LIB"), binary, faults);
     free(binary);
-    return master->library ? 0 : -1;
+    if (!master->library)
+        return -1;
+    master->library_version = ruby_library_version(master->library);
+    return 0;
 }
 
 static int open_log(struct master_pool *mine, const struct config *config,
@@ -84,26 +79,33 @@ static uint32_t find_generation(const struct master *master, const char *name)
     return 0;
 }
 
+static struct pool_options make_options(struct master_pool *mine, const struct edition *edition,
+                                        const struct config_pool *settings)
+{
+    struct master *master = mine->master;
+
+    return (struct pool_options){.loop = master->loop,
+                                 .config = edition->config,
+                                 .settings = settings,
+                                 .loops = edition->loops,
+                                 .runtime = mine->runtime,
+                                 .library = master->library,
+                                 .environ = master->environment.items,
+                                 .death_pipe = master->death_pipe[0],
+                                 .log_fd = mine->log_fd,
+                                 .files = &master->files,
+                                 .host = &inbox_host,
+                                 .context = mine,
+                                 .generation = find_generation(master, settings->name),
+                                 .budget = &master->budget,
+                                 .handed_control = -1};
+}
+
 static struct pool *make_pool(struct master_pool *mine, const struct edition *edition,
                               uint32_t number, struct faults *faults)
 {
     struct master *master = mine->master;
-    struct pool_options options = {
-        .loop = master->loop,
-        .config = edition->config,
-        .settings = edition->config->pools[number],
-        .loops = edition->loops,
-        .runtime = mine->runtime,
-        .library = master->library,
-        .environ = master->environment.items,
-        .death_pipe = master->death_pipe[0],
-        .log_fd = mine->log_fd,
-        .files = &master->files,
-        .host = &inbox_host,
-        .context = mine,
-        .generation = find_generation(master, edition->config->pools[number]->name),
-        .budget = &master->budget,
-        .handed_control = -1};
+    struct pool_options options = make_options(mine, edition, edition->config->pools[number]);
 
     if (number == 0 && master->handed_pid)
         take_handed(master, &options);
@@ -119,16 +121,23 @@ static void free_instance(struct master_pool *mine)
     free(mine);
 }
 
-struct master_pool *instances_new(struct edition *edition, uint32_t number, struct faults *faults)
+static struct master_pool *begin(struct edition *edition)
 {
     struct master *master = edition->master;
     struct master_pool *mine = must_alloc(1, sizeof *mine);
-    const struct config *config = edition->config;
 
     *mine = (struct master_pool){.master = master, .refs = 1, .log_fd = -1};
     mine->held = edition_hold_config(edition->held);
     list_init(&mine->link);
     list_push_back(&master->instances, &mine->link);
+    return mine;
+}
+
+struct master_pool *instances_new(struct edition *edition, uint32_t number, struct faults *faults)
+{
+    struct master_pool *mine = begin(edition);
+    const struct config *config = edition->config;
+
     if (open_log(mine, config, config->pools[number], faults) == 0 &&
         name_runtime(mine, faults) == 0)
         mine->pool = make_pool(mine, edition, number, faults);
@@ -147,6 +156,41 @@ void instances_change(struct master_pool *mine, const struct edition *edition, u
     mine->held = edition_hold_config(edition->held);
     pool_change(mine->pool, edition->config, edition->config->pools[number]);
     edition_release_config(former);
+}
+
+/* The file goes on if it still has that name. */
+static int adopt_log(struct master_pool *mine, const struct edition *edition,
+                     const struct config_pool *settings, const struct saved_in *in,
+                     struct faults *faults)
+{
+    const char *path = shape_log(edition->config, settings);
+    struct saved_in log = saved_section(in, "log");
+    const char *former = saved_get(&log, "path");
+
+    if (path && former && strcmp(path, former) == 0)
+        mine->log_fd = saved_fd(&log, "fd");
+    return mine->log_fd >= 0 ? 0 : open_log(mine, edition->config, settings, faults);
+}
+
+struct master_pool *instances_adopt(struct edition *edition, const struct config_pool *settings,
+                                    const struct saved_in *in, struct faults *faults)
+{
+    struct master_pool *mine = begin(edition);
+    const char *runtime = saved_get(in, "runtime");
+    struct pool_options options;
+
+    (void)snprintf(mine->runtime, sizeof mine->runtime, "%s", runtime ? runtime : "");
+    mine->marker = saved_number(in, "marker", UINT64_MAX, 0);
+    mine->settled = true;
+    mine->failed = saved_number(in, "failed", 1, 0) == 1;
+    if (adopt_log(mine, edition, settings, in, faults) == 0) {
+        options = make_options(mine, edition, settings);
+        mine->pool = pool_adopt(&options, in, faults);
+    }
+    if (mine->pool)
+        return mine;
+    free_instance(mine);
+    return NULL;
 }
 
 struct master_pool *instances_ref(struct master_pool *mine)
@@ -195,4 +239,63 @@ void instances_done(struct master *master)
     task_cancel(&master->sweep_task);
     list_for_each_safe (link, &master->instances)
         free_instance(CONTAINER_OF(link, struct master_pool, link));
+}
+
+/* FNV-1a; a missing text differs from an empty one. */
+static uint64_t mix(uint64_t value, const char *text)
+{
+    value = (value ^ (text ? 1 : 2)) * UINT64_C(0x100000001b3);
+    for (; text && *text; text++)
+        value = (value ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return value;
+}
+
+static uint64_t mix_number(uint64_t value, uint64_t number)
+{
+    char digits[24];
+
+    (void)snprintf(digits, sizeof digits, "%" PRIu64, number);
+    return mix(value, digits);
+}
+
+static uint64_t mix_user(uint64_t value, const struct config *config,
+                         const struct config_pool *settings)
+{
+    value = mix(value, settings->user ? settings->user : config->user);
+    return mix(value, settings->group ? settings->group : config->group);
+}
+
+uint64_t instances_shape(const struct config *config, const struct config_pool *settings,
+                         uint32_t loops)
+{
+    const char *const texts[] = {settings->app,
+                                 settings->rackup,
+                                 settings->ruby,
+                                 settings->env_file,
+                                 shape_log(config, settings),
+                                 config->environment};
+    const uint64_t numbers[] = {loops,
+                                settings->workers_max,
+                                settings->threads,
+                                settings->queue_length,
+                                settings->preload,
+                                settings->kind,
+                                settings->malloc.allocator,
+                                settings->malloc.arenas,
+                                config->development,
+                                config->verbose,
+                                config->timeouts.stream_drain_ms,
+                                settings->umask,
+                                config->limits.target,
+                                config->limits.header,
+                                config->limits.headers};
+    uint64_t value = mix_user(UINT64_C(0xcbf29ce484222325), config, settings);
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        value = mix(value, texts[i]);
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        value = mix_number(value, numbers[i]);
+    for (uint32_t i = 0; i < settings->env_size; i++)
+        value = mix(mix(value, settings->env[i].name), settings->env[i].value);
+    return value;
 }

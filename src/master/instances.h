@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/saved.h"
 #include "master/edition.h"
 
 /* Finds the Ruby side of this server, which every instance needs. 0, or -1 with a fault. */
@@ -16,6 +17,9 @@ struct master_pool *instances_new(struct edition *edition, uint32_t number, stru
 
 /* Goes on with the settings that the edition has for it. */
 void instances_change(struct master_pool *mine, const struct edition *edition, uint32_t number);
+/* The same of an instance that another program has left. */
+struct master_pool *instances_adopt(struct edition *edition, const struct config_pool *settings,
+                                    const struct saved_in *in, struct faults *faults);
 
 struct master_pool *instances_ref(struct master_pool *mine);
 
@@ -30,3 +34,8 @@ void instances_empty(struct master_pool *mine);
 
 /* Frees all that are left; no process of theirs is waited for. */
 void instances_done(struct master *master);
+
+/* A number for all settings that a pool's board and processes were made with: another one needs another
+ * instance. */
+uint64_t instances_shape(const struct config *config, const struct config_pool *settings,
+                         uint32_t loops);

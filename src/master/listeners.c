@@ -115,6 +115,26 @@ static void free_listener(struct master_listener *listener)
     free(listener);
 }
 
+struct master_listener *listeners_adopt(struct master *master, const struct master_listener *former)
+{
+    struct master_listener *listener = new_listener(master, &former->address);
+
+    listener->fd = former->fd;
+    listener->inherited = former->inherited;
+    listener->device = former->device;
+    listener->inode = former->inode;
+    return listener;
+}
+
+void listeners_sweep(struct master *master)
+{
+    list_for_each_safe (link, &master->listeners) {
+        struct master_listener *listener = CONTAINER_OF(link, struct master_listener, link);
+        if (listener->refs == 0 && !listener->inherited)
+            free_listener(listener);
+    }
+}
+
 /* Who listens there already, whatever for; one whose file somebody else has replaced is nobody. */
 static struct master_listener *find_open(struct master *master, const struct address *address)
 {

@@ -8,6 +8,12 @@
  * fault for each that failed. */
 int listeners_open(struct edition *edition, struct faults *faults);
 
+/* Has what another program listened on, for the edition that is opened next and for its fronts; closes what
+ * none of them has. */
+struct master_listener *listeners_adopt(struct master *master,
+                                        const struct master_listener *former);
+void listeners_sweep(struct master *master);
+
 /* Gives up an edition's reference; with the last one it is closed. */
 void listeners_unref(struct master_listener *listener);
 

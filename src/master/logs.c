@@ -36,9 +36,10 @@ int logs_open(struct edition *edition, struct faults *faults)
     const struct master *master = edition->master;
     int result = 0;
 
-    if (config->log)
+    if (config->log && edition->log_fd == -1)
         result |= open_one(master, "log", config->log, &edition->log_fd, faults);
-    if (config->access_log.format != CONFIG_LOG_OFF && config->access_log.file)
+    if (config->access_log.format != CONFIG_LOG_OFF && config->access_log.file &&
+        edition->access_log_fd == -1)
         result |= open_one(master, "access_log", config->access_log.file, &edition->access_log_fd,
                            faults);
     return result;

@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/title.h"
 #include "config/origin.h"
+#include "master/binary.h"
 #include "master/commands.h"
 #include "master/daemon.h"
 #include "master/fronts.h"
@@ -21,6 +22,8 @@
 #include "master/place.h"
 #include "master/signals.h"
 #include "master/spool.h"
+#include "master/strays.h"
+#include "master/takeover.h"
 #include "pool/account.h"
 
 #include <errno.h>
@@ -70,6 +73,26 @@ static void take_handed(struct master *master)
     master->handed_pid = (pid_t)pid;
 }
 
+static char **copy_list(char *const *list)
+{
+    size_t size = 0;
+    char **copy;
+
+    while (list[size])
+        size++;
+    copy = must_alloc(size + 1, sizeof *copy);
+    for (size_t i = 0; i < size; i++)
+        copy[i] = must_copy(list[i]);
+    return copy;
+}
+
+static void free_list(char **list)
+{
+    for (size_t i = 0; list && list[i]; i++)
+        free(list[i]);
+    free(list);
+}
+
 static void init(struct master *master, const struct master_options *options)
 {
     struct edition *edition = edition_new(master, options->config);
@@ -78,6 +101,10 @@ static void init(struct master *master, const struct master_options *options)
                               .outcome_pipe = -1,
                               .signal_fd = -1,
                               .control_fd = -1,
+                              .counters_fd = -1,
+                              .saved = options->saved,
+                              .argv = copy_list(options->argv),
+                              .cwd = must_copy(options->cwd),
                               .notify_fd = -1,
                               .budget = {.pressure_fd = -1},
                               .death_pipe = {-1, -1},
@@ -86,6 +113,8 @@ static void init(struct master *master, const struct master_options *options)
     list_init(&master->stop_calls);
     list_init(&master->backtraces);
     list_init(&master->inquiries);
+    list_init(&master->upgrade_calls);
+    list_init(&master->strays);
     list_init(&master->listeners);
     list_init(&master->instances);
     task_init(&master->sweep_task, NULL);
@@ -99,6 +128,8 @@ static void init(struct master *master, const struct master_options *options)
         list_init(&master->fronts[i].parcels);
     }
     environment_copy(&master->environment, options->environ_list);
+    master->binary =
+        binary_find(options->argv[0], master->cwd, environment_get(&master->environment, "PATH"));
     take_handed(master);
     fill_standard_descriptors();
     raise_limit(master);
@@ -115,7 +146,9 @@ static int open_system(struct master *master, struct faults *faults)
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     master->loop = loop_new();
     result = master->loop ? signals_open(master) : -ENOMEM;
-    if (result == 0 && pipe2(master->death_pipe, O_CLOEXEC) == -1)
+    if (master->saved)
+        takeover_process(master);
+    else if (result == 0 && pipe2(master->death_pipe, O_CLOEXEC) == -1)
         result = -errno;
     if (result != 0)
         faults_add(faults, NULL, 0, 0, NULL, "cannot start: %s", strerror(-result));
@@ -127,7 +160,7 @@ static int take_pidfile(struct master *master, struct faults *faults)
     const struct config *config = master->config;
     pid_t holder = 0;
 
-    if (!config->pid)
+    if ((master->saved && takeover_pid_file(master)) || !config->pid)
         return 0;
     switch (pidfile_take(config->pid, &master->pidfile, &holder, faults)) {
     case PIDFILE_TAKEN:
@@ -162,8 +195,17 @@ static int find_account(struct master *master, struct faults *faults)
     return 0;
 }
 
+static int open_listeners(struct master *master, struct faults *faults)
+{
+    if (master->saved)
+        takeover_listeners(master);
+    return listeners_open(master->edition, faults);
+}
+
 static int open_logs(struct master *master, struct faults *faults)
 {
+    if (master->saved)
+        takeover_logs(master->edition);
     if (logs_open(master->edition, faults) != 0)
         return -1;
     if (master->config->daemonize)
@@ -196,7 +238,7 @@ static int open_control(struct master *master, struct faults *faults)
                                       .on_command = commands_run,
                                       .context = master};
 
-    if (place_open(master, faults) != 0)
+    if (!(master->saved && takeover_place(master)) && place_open(master, faults) != 0)
         return -1;
     options.listener = master->control_fd;
     if (master->config->user)
@@ -207,6 +249,15 @@ static int open_control(struct master *master, struct faults *faults)
     return master->control ? 0 : -1;
 }
 
+static struct master_pool *make_pool(struct edition *edition, uint32_t number,
+                                     struct faults *faults)
+{
+    struct master_pool *former =
+        edition->master->saved ? takeover_find_pool(edition, number) : NULL;
+
+    return former ? former : instances_new(edition, number, faults);
+}
+
 static int make_pools(struct master *master, struct faults *faults)
 {
     struct edition *edition = master->edition;
@@ -215,8 +266,10 @@ static int make_pools(struct master *master, struct faults *faults)
     if (size && instances_find_library(master, faults) != 0)
         return -1;
     budget_open(&master->budget, master->loop, edition->config->memory_total);
+    if (master->saved)
+        takeover_pools(master);
     for (; edition->pool_size < size; edition->pool_size++) {
-        edition->pools[edition->pool_size] = instances_new(edition, edition->pool_size, faults);
+        edition->pools[edition->pool_size] = make_pool(edition, edition->pool_size, faults);
         if (!edition->pools[edition->pool_size])
             return -1;
         master->pool_size++;
@@ -232,7 +285,7 @@ static int start_pools(struct master *master, struct faults *faults)
 
     for (uint32_t i = 0; i < master->pool_size; i++) {
         first[i] = faults->size;
-        if (pool_start(master->pools[i]->pool, faults) != 0)
+        if (!master->pools[i]->settled && pool_start(master->pools[i]->pool, faults) != 0)
             continue;
         first[i] = SIZE_MAX;
         any = true;
@@ -248,14 +301,21 @@ static int start_pools(struct master *master, struct faults *faults)
 static int open_all(struct master *master, struct faults *faults)
 {
     if (open_system(master, faults) != 0 || take_pidfile(master, faults) != 0 ||
-        listeners_open(master->edition, faults) != 0 || find_account(master, faults) != 0 ||
+        open_listeners(master, faults) != 0 || find_account(master, faults) != 0 ||
         open_logs(master, faults) != 0 || open_spool(master, faults) != 0 ||
-        open_control(master, faults) != 0 || make_pools(master, faults) != 0 ||
-        fronts_prepare(master, faults) != 0)
+        open_control(master, faults) != 0 || make_pools(master, faults) != 0)
+        return -1;
+    if (master->saved)
+        takeover_counters(master);
+    if (fronts_prepare(master, faults) != 0)
         return -1;
     edition_finish(master->edition);
     if (start_pools(master, faults) != 0)
         return -1;
+    if (master->saved) {
+        takeover_resume(master);
+        return 0;
+    }
     return fronts_start(master->edition, faults) >= 0 ? 0 : -1;
 }
 
@@ -290,6 +350,7 @@ static void close_all(struct master *master)
     timer_stop(&master->tick);
     timer_stop(&master->front_timer);
     timer_stop(&master->stop_timer);
+    strays_done(master);
     notify_close(master);
     place_close(master);
     close_edition(master);
@@ -308,6 +369,10 @@ static void close_all(struct master *master)
     edition_forget_names(&master->counted_sites);
     config_options_free(master->options);
     free(master->library);
+    free(master->library_version);
+    free(master->binary);
+    free(master->cwd);
+    free_list(master->argv);
 }
 
 static void run(struct master *master)
@@ -335,7 +400,7 @@ int master_run(const struct master_options *options)
     init(master, options);
     log_name("master");
     /* Who hands over a loaded application has left the terminal already when it asks for -d. */
-    if (master->config->daemonize && !master->handed_pid) {
+    if (master->config->daemonize && !master->handed_pid && !master->saved) {
         int result = daemon_start();
         if (result < 0) {
             fprintf(stderr, "leat: cannot go into the background: %s\n", strerror(-result));

@@ -9,7 +9,9 @@
 #include "config/config.h"
 
 struct master_options {
-    struct config *config;                /* master's from now on */
+    const char *cwd;       /* where it is started, as its user sees it */
+    struct saved *saved;   /* what the program left whose place this one takes, or NULL; master's */
+    struct config *config; /* master's from now on */
     const struct config_options *options; /* that it was loaded with, for later loadings */
     char **argv;                          /* the process's own: its memory becomes the title */
     char **environ_list;                  /* as the server was started; likewise */

@@ -10,6 +10,7 @@
 #include "master/listeners.h"
 #include "master/notify.h"
 #include "master/reload.h"
+#include "master/upgrade.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -92,6 +93,7 @@ static uint64_t count_requests(const struct master *master)
 
 static void kill_all(struct master *master)
 {
+    upgrade_abandon(master);
     master->at_once = true;
     master->phase = MASTER_RETIRING;
     reload_abandon(master);
@@ -172,6 +174,7 @@ void phase_stop(struct master *master)
         kill_all(master);
         return;
     }
+    upgrade_abandon(master);
     log_info("stop: requests under way are finished first (at most %.1f s)",
              (double)master->config->timeouts.drain_ms / 1000);
     master->phase = MASTER_DELAY;

@@ -8,6 +8,8 @@
 #include "master/logs.h"
 #include "master/phase.h"
 #include "master/reload.h"
+#include "master/strays.h"
+#include "master/upgrade.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +50,8 @@ static void reap(struct master *master)
             continue;
         if (pid <= 0)
             return;
-        known = fronts_ended(master, pid, status) || is_of_pool(master, pid, status);
+        known = fronts_ended(master, pid, status) || is_of_pool(master, pid, status) ||
+                upgrade_child_ended(master, pid, status) || strays_ended(master, pid);
         if (!known)
             log_debug("process %d ended, which is none of ours", (int)pid);
     }
@@ -102,7 +105,7 @@ static void take(struct master *master, const struct signalfd_siginfo *info)
         commands_restart_all(master);
         break;
     case SIGUSR2:
-        log_info("USR2: exchanging the running binary is not there yet");
+        upgrade_ask(master, NULL, NULL);
         break;
     case SIGTTIN:
         adjust(master, 1);

@@ -67,6 +67,7 @@ struct master_front {
     bool retiring; /* another one has its listeners */
     bool released; /* and it has closed them */
     bool ending;   /* and has been told to end its streams */
+    bool mute;     /* of another build: what it says, and its numbers of pools, mean nothing here */
     uint64_t started_ms;
 };
 
@@ -123,6 +124,9 @@ struct master_reload {
     uint64_t limit_ms; /* when the step under way is given up */
 };
 
+struct saved;
+struct upgrade;
+
 struct master {
     struct edition *edition;     /* the current one; a counted reference */
     const struct config *config; /* the edition's, as are the pools below */
@@ -131,6 +135,11 @@ struct master {
     enum master_phase phase;
     int exit_status;
     uint64_t started_ms;
+
+    char **argv;           /* owned; the command line */
+    char *cwd;             /* owned; where it was started, as its user saw it */
+    char *binary;          /* owned; path of this program, as it was called */
+    char *library_version; /* owned; of the Ruby files that molds were started from, or NULL */
 
     struct rlimit files;    /* RLIMIT_NOFILE as it was */
     int death_pipe[2];      /* [1] is open here alone */
@@ -156,7 +165,19 @@ struct master {
     struct list inquiries;  /* `requests` calls that wait for fronts; requests.c */
     uint64_t inquiry;       /* number of the latest */
 
+    struct saved *saved; /* what a former program left, while it is taken over; else NULL */
+    struct master_pool *
+        *taken; /* owned; the instances in it by their numbers, NULL = cannot be used */
+    uint32_t taken_size;
+    bool outdated;      /* what was taken over runs with other Ruby files than ours */
+    struct list strays; /* processes that only fronts of a former program use */
+    struct timer stray_timer;
+    bool taking_over;          /* until a front of this program accepts */
+    struct upgrade *upgrade;   /* under way, or NULL */
+    struct list upgrade_calls; /* who is told its outcome */
+
     struct front_counters *counters; /* shared */
+    int counters_fd;                 /* the memory file that holds them */
     struct master_front fronts[BOARD_FRONTS];
     unsigned front_crashes; /* in a row */
     struct timer front_timer;

@@ -24,7 +24,7 @@
 #define LEAT_PREFIX "/usr/local"
 #endif
 
-enum { ANSWER_MS = 20000, ANSWER_BYTES = 4096 };
+enum { ANSWER_MS = 20000, ANSWER_BYTES = 4096, VERSION_BYTES_MAX = 65536 };
 
 /* Prints path, version and ABI, one a line. No gems, no RUBYOPT: it must not load the application's. */
 static const char question[] =
@@ -270,4 +270,25 @@ char *ruby_find_library(const char *named, const char *binary, struct faults *fa
                    "below " LEAT_PREFIX "/lib; LEAT_LIB names their folder",
                    binary);
     return found;
+}
+
+char *ruby_library_version(const char *library)
+{
+    static const char before[] = "VERSION = \"";
+    char path[PATH_MAX];
+    char *version = NULL;
+    const char *start;
+    char *text;
+    size_t size;
+
+    (void)snprintf(path, sizeof path, "%s/leat/version.rb", library);
+    if (fd_read_file(path, VERSION_BYTES_MAX, &text, &size) != 0)
+        return NULL;
+    start = strstr(text, before);
+    if (start && strchr(start + strlen(before), '"')) {
+        version = must_copy(start + strlen(before));
+        *strchr(version, '"') = '\0';
+    }
+    free(text);
+    return version;
 }

@@ -34,6 +34,10 @@ int ruby_find(const struct ruby_options *options, struct ruby *ret_ruby, struct 
 /* Frees what it owns. */
 void ruby_done(struct ruby *ruby);
 
+/* The version that the Ruby files in that folder say they have; the caller frees it, NULL when they say
+ * none. */
+char *ruby_library_version(const char *library);
+
 /* The folder that holds leat/boot.rb: `named` (LEAT_LIB) if not NULL, else beside the binary's folder,
  * else where it was installed. The caller frees it; NULL with a fault. */
 char *ruby_find_library(const char *named, const char *binary, struct faults *faults);

@@ -210,6 +210,7 @@ static void calls_outlive_the_exchange_of_the_program(void **state)
     assert_int_equal(write(asked, "stop\n", 5), 5);
     steps(world, 3);
     assert_int_equal(world->control->size, 2);
+    assert_int_equal(control_waiting(world->control), 1);
     exchange(world);
     assert_int_equal(world->control->size, 2);
     assert_non_null(world->waiting);

@@ -55,6 +55,8 @@ static inline void world_open(struct world *world)
     list_push_back(&world->master.instances, &world->master_pool.link);
     list_init(&world->master.waiters);
     list_init(&world->master.stop_calls);
+    list_init(&world->master.upgrade_calls);
+    list_init(&world->master.strays);
     list_init(&world->master.backtraces);
     list_init(&world->master.inquiries);
 }

@@ -136,6 +136,20 @@ static void the_library_is_beside_the_binary_or_where_it_is_named(void **state)
     faults_done(&faults);
 }
 
+static void the_version_of_the_ruby_files_is_what_they_say(void **state)
+{
+    char *version;
+
+    (void)state;
+    assert_null(ruby_library_version(folder));
+    put("leat/version.rb", "module Leat\n  VERSION = \"3.2.1\"\nend\n");
+    version = ruby_library_version(folder);
+    assert_string_equal(version, "3.2.1");
+    free(version);
+    put("leat/version.rb", "VERSION = \"3.2");
+    assert_null(ruby_library_version(folder));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -146,6 +160,7 @@ int main(void)
         TEST(a_missing_extension_is_told_with_the_command),
         TEST(an_extension_that_rubygems_keeps_apart_is_found),
         TEST(the_library_is_beside_the_binary_or_where_it_is_named),
+        TEST(the_version_of_the_ruby_files_is_what_they_say),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
