@@ -61,7 +61,11 @@ void daemon_tell(int *pipe_fd, bool ok, struct span text)
     }
     (void)fd_write_all(*pipe_fd, span_of(ok ? "+" : "-"));
     (void)fd_write_all(*pipe_fd, text);
-    fd_close(pipe_fd);
+    if (ok)
+        fd_close(pipe_fd);
+    /* Whoever started it hears of a failure when this process has ended and its end of the pipe with it:
+     * the next start must not find it. */
+    *pipe_fd = -1;
 }
 
 void daemon_leave_terminal(int log_fd)

@@ -34,7 +34,7 @@ class HooksTest < ServerCase
     assert_equal ["load #{mold}", "first #{mold}", "second #{mold}"], lines("steps").first(3)
     assert_equal both.sort, lines("steps").drop(3).map { |line| line[/\Aafter [01] (\d+)\z/, 1].to_i }.sort
     Process.kill("TERM", both.first)
-    eventually { lines("steps").last(3).include?("exit #{both.first}") }
+    eventually { lines("steps").last(3).include?("exit #{both.first}") && lines("steps").grep(/after/).size == 3 && pool(server)["slots"]["total"] == 6 }
     assert_equal 0, stop(server)
     left = lines("steps").select { |line| line.start_with?("exit") }.map { |line| line[/\d+/].to_i }
     assert_equal 3, left.uniq.size
@@ -71,6 +71,18 @@ class HooksTest < ServerCase
     assert_equal 0, stop(server)
     assert_match(/error .*in=before_exit RuntimeError: too late at .*leat\.rb:1/, server.output)
     assert_match(/reason=normal .*exited with status 0/, server.output)
+  end
+
+  # Whoever starts again at once does not meet the one that has failed.
+  def test_a_failed_start_is_over_when_it_is_told
+    app "#{OK}\nat_exit { sleep 0.3 }\n"
+    write "config/leat.rb", "after_fork { raise 'no cache' }\n"
+    5.times do
+      out, code = leat("start", "-d", *production("-w", "2", "-p", free_port))
+      assert_equal 1, code
+      assert_match(/no cache/, out)
+      refute_match(/already running/, out)
+    end
   end
 
   def test_a_hook_of_another_server_is_named_by_what_it_is_here
