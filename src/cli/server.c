@@ -5,10 +5,15 @@
 #include "control/client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+enum { END_MS = 5000 }; /* a process that has answered that it ends is gone by then */
 
 /* Paths of options are relative to the application folder, that is what the server did with them. */
 static char *absolute(const char *path, const char *folder)
@@ -48,18 +53,44 @@ static int connect_server(const struct cli_call *call, bool *ret_stale)
     return fd;
 }
 
-enum server_outcome server_ask(const struct cli_call *call, const char *line, struct buf *ret_text)
+/* A descriptor that becomes readable when the process at the other end has ended, or -1. */
+static int watch_process(int socket_fd)
+{
+    struct ucred peer = {.pid = 0};
+    socklen_t size = sizeof peer;
+
+    if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == -1 || peer.pid <= 0)
+        return -1;
+    return (int)syscall(SYS_pidfd_open, peer.pid, 0);
+}
+
+/* The connection closes a moment before the process is gone. */
+static void wait_for_end(int process_fd)
+{
+    struct pollfd waiting = {.fd = process_fd, .events = POLLIN};
+
+    if (process_fd < 0)
+        return;
+    while (poll(&waiting, 1, END_MS) == -1 && errno == EINTR)
+        continue;
+    (void)close(process_fd);
+}
+
+static enum server_outcome ask(const struct cli_call *call, const char *line, bool ends,
+                               struct buf *ret_text)
 {
     bool stale;
     int fd = connect_server(call, &stale);
-    int result;
+    int result, process_fd;
 
     if (fd == -ENOENT)
         return stale ? SERVER_STALE : SERVER_NONE;
     if (fd < 0)
         return SERVER_UNREACHABLE;
+    process_fd = ends ? watch_process(fd) : -1;
     result = client_ask(fd, line, ret_text);
     (void)close(fd);
+    wait_for_end(process_fd);
     if (result == 1)
         return SERVER_OK;
     if (result == 0)
@@ -68,6 +99,17 @@ enum server_outcome server_ask(const struct cli_call *call, const char *line, st
         return SERVER_ENDED;
     cli_complain("the server cannot be asked: %s", strerror(-result));
     return SERVER_UNREACHABLE;
+}
+
+enum server_outcome server_ask(const struct cli_call *call, const char *line, struct buf *ret_text)
+{
+    return ask(call, line, false, ret_text);
+}
+
+enum server_outcome server_ask_end(const struct cli_call *call, const char *line,
+                                   struct buf *ret_text)
+{
+    return ask(call, line, true, ret_text);
 }
 
 void server_print(int fd, const struct buf *text)

@@ -23,6 +23,10 @@ enum server_outcome {
  * it. */
 enum server_outcome server_ask(const struct cli_call *call, const char *line, struct buf *ret_text);
 
+/* The same for a line that ends the server: returns when the process is gone, too. */
+enum server_outcome server_ask_end(const struct cli_call *call, const char *line,
+                                   struct buf *ret_text);
+
 /* Writes the text to a standard descriptor. */
 void server_print(int fd, const struct buf *text);
 

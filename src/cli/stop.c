@@ -9,7 +9,7 @@
 int cli_stop(const struct cli_call *call)
 {
     struct buf text = {.size = 0};
-    enum server_outcome outcome = server_ask(call, call->now ? "stop-now\n" : "stop\n", &text);
+    enum server_outcome outcome = server_ask_end(call, call->now ? "stop-now\n" : "stop\n", &text);
     int status = CLI_OK;
 
     switch (outcome) {
