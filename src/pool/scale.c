@@ -59,6 +59,14 @@ static bool is_stuck(const struct scale *scale, uint32_t wanted)
     return scale->queued > 0 && scale->serving >= wanted && scale->oldest_ms > scale->start_ms;
 }
 
+/* Idle workers that are not among those too many already, which are about to go. */
+static uint32_t newly_expired(const struct scale *scale, uint32_t wanted)
+{
+    uint32_t surplus = scale->serving > wanted ? scale->serving - wanted : 0;
+
+    return scale->expired > surplus ? scale->expired - surplus : 0;
+}
+
 uint32_t scale_wanted(const struct scale *scale)
 {
     uint32_t least = scale_least(scale);
@@ -70,7 +78,7 @@ uint32_t scale_wanted(const struct scale *scale)
     if (scale->min == 0 && !scale->demanded)
         return least;
     if (scale->queued == 0)
-        return wanted - smaller(scale->expired, wanted - least);
+        return wanted - smaller(newly_expired(scale, wanted), wanted - least);
     while (wanted < most && scale_wait_ms(scale, wanted) > scale->start_ms)
         wanted++;
     if (wanted == before && wanted < most && is_stuck(scale, wanted))

@@ -88,6 +88,7 @@ static const struct situation {
     {"an old queue although a thread is free wants one more", 2, 2, 0, 1, 1, 101, 5000, 3},
     {"never more than MAX", 6, 6, 0, 12, 1000, 9000, 1000000, 6},
     {"idle workers go", 5, 5, 3, 1, 0, 0, 1000, 2},
+    {"those that are about to go are not counted again", 3, 5, 3, 1, 0, 0, 1000, 2},
     {"but not below MIN", 5, 5, 5, 0, 0, 0, 1000, 1},
     {"and not while anybody waits", 5, 5, 4, 1, 1, 1, 1000, 5},
     {"more than MAX, after the range was moved down", 9, 9, 0, 0, 0, 0, 0, 6},
