@@ -124,7 +124,9 @@ uint64_t budget_bytes_of(const struct pool *pool, const struct worker *worker)
 {
     if (!worker_is_there(worker))
         return 0;
-    return worker->private_bytes ? worker->private_bytes : budget_worker_bytes(pool);
+    /* A fresh one will grow to what its like takes. */
+    return worker->is_grown ? worker->private_bytes
+                            : larger(worker->private_bytes, budget_worker_bytes(pool));
 }
 
 uint64_t budget_used(const struct pool *pool)
@@ -150,7 +152,7 @@ static bool is_coming(const struct worker *worker)
 
 uint64_t budget_leaving(const struct pool *pool)
 {
-    bool is_ending = pool_wanted(pool) == 0 && pool_serving(pool) == 0;
+    bool is_ending = pool_serving(pool) == 0 && (pool->gives_way || pool_wanted(pool) == 0);
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < pool->instance.board.shape.workers; i++)

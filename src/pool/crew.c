@@ -237,6 +237,23 @@ void crew_kill(struct pool *pool, uint32_t index)
     (void)spawn_signal(worker->pid, SIGKILL);
 }
 
+/* Whose memory was at its end when the kernel killed a worker. */
+static const char *explain_starvation(char *out, size_t room)
+{
+    struct capacity capacity;
+
+    capacity_read("", capacity_affinity(), &capacity);
+    if (capacity.memory_limit)
+        (void)snprintf(out, room,
+                       "; the kernel was out of memory: the control group has a limit of %" PRIu64
+                       " MB",
+                       capacity.memory_limit >> 20);
+    else
+        (void)snprintf(out, room, "; the kernel was out of memory: the machine has %" PRIu64 " MB",
+                       capacity.memory_total >> 20);
+    return out;
+}
+
 static void log_end(struct pool *pool, const struct worker *worker, uint32_t index,
                     enum exit_reason reason, int wait_status)
 {
@@ -246,6 +263,7 @@ static void log_end(struct pool *pool, const struct worker *worker, uint32_t ind
                    WTERMSIG(wait_status) == SIGKILL && kills > pool->oom_kills;
     bool expected = reason != EXIT_CRASH && reason != EXIT_KILLED;
     char how[100];
+    char oom[120];
 
     pool->oom_kills = kills;
     log_line(
@@ -254,7 +272,7 @@ static void log_end(struct pool *pool, const struct worker *worker, uint32_t ind
         pool->settings->name, (int)worker->pid, exit_word(reason), worker->generation,
         atomic_load_explicit(&entry->requests, memory_order_relaxed),
         (double)(clock_ms() - worker->since_ms) / 1000, exit_describe(wait_status, how, sizeof how),
-        starved ? "; the kernel was out of memory: see memory limit of the cgroup or machine" : "");
+        starved ? explain_starvation(oom, sizeof oom) : "");
 }
 
 /* A worker ended that never served: its generation's try has failed. What it said counts once: the next

@@ -111,6 +111,7 @@ struct pool {
     bool told_start;      /* on_started was called */
     bool demanded;        /* min 0: requests have come */
     uint64_t demanded_ms; /* the last time that somebody asked */
+    bool gives_way;       /* its mold goes with its last worker, although requests may wait */
     bool has_served;      /* workers have come from the mold that is loaded */
     bool is_damaged;      /* its board was written over, and is not yet set right */
     bool draining;        /* no restart and no new mold; workers only for requests that wait */

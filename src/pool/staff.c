@@ -159,6 +159,8 @@ void staff_measured(struct pool *pool, uint32_t index, uint64_t private_bytes)
     private_bytes = earlier(private_bytes, memory_resident(worker->pid));
     is_less = private_bytes < worker->private_bytes;
     worker->private_bytes = private_bytes;
+    worker->is_grown = atomic_load_explicit(&pool->instance.board.workers[index].requests,
+                                            memory_order_relaxed) > 0;
     learn_worker_bytes(pool);
     if (limit && private_bytes > limit && worker->spent == EXIT_NONE &&
         worker->state == WORKER_SERVING) {
@@ -300,6 +302,8 @@ static void start_missing(struct pool *pool, uint64_t now_ms)
     uint32_t lacking = missing(pool, pool_wanted(pool));
     uint32_t allowed;
 
+    if (pool->gives_way)
+        return;
     load_missing(pool, lacking, now_ms);
     if (lacking == 0 && mold->state != MOLD_DOWN)
         budget_content(pool);
@@ -384,8 +388,10 @@ void staff_give_up(struct pool *pool, uint32_t index, enum exit_reason why, bool
 {
     if (is_final && pool->wanted > 0)
         pool->wanted--;
-    if (is_final && pool->wanted == 0)
+    if (is_final && pool->wanted == 0) {
         pool->demanded = false;
+        pool->gives_way = true;
+    }
     crew_retire(pool, index, why, staff_grace_ms(pool));
 }
 
@@ -395,11 +401,14 @@ static void release_mold(struct pool *pool)
 {
     struct mold *mold = pool->current;
 
-    if (!pool->has_served || pool_wanted(pool) > 0 || mold->solo || mold->state != MOLD_LOADED ||
-        pool->next || crew_count(pool).there > 0)
+    if (crew_count(pool).there > 0 || pool->next)
         return;
-    log_info("pool=%s nobody asks: its application is unloaded until the next request",
-             pool->settings->name);
+    if (!pool->gives_way && (!pool->has_served || pool_wanted(pool) > 0))
+        return;
+    pool->gives_way = false;
+    if (mold->solo || mold->state != MOLD_LOADED)
+        return;
+    log_info("pool=%s its application is unloaded until the next request", pool->settings->name);
     pool->has_served = false;
     mold_quit(mold);
 }

@@ -48,6 +48,7 @@ struct worker {
     enum exit_reason why;      /* of its retirement; EXIT_NONE while it is wanted */
     enum exit_reason spent;    /* why it is to be replaced when there is another; or EXIT_NONE */
     uint64_t private_bytes;    /* as it last reported, 0 = not yet */
+    bool is_grown;             /* that was after it had answered requests */
     bool is_late;              /* a request of its ran into `timeout` */
     bool is_relieved;          /* it goes when only requests are left that nobody waits for */
     uint64_t stopped_ms;       /* when it was seen stopped while requests waited; 0 = it is not */

@@ -130,6 +130,43 @@ static void who_leaves_is_counted_until_it_has_left(void **state)
     close_pair(&pair);
 }
 
+static void a_fresh_worker_counts_for_what_its_like_takes(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    open_pair(&pair, 0);
+    load(&pair.a);
+    pool_adjust(pair.a.pool, 1);
+    world_run(&pair.a);
+    world_serve(&pair.a);
+    world_say(&pair.a, "measured\nindex=1\npid=501\nprivate_bytes=1000\n");
+    assert_true(budget_used(pair.a.pool) == 80 * MB);
+    /* Until it has answered something. */
+    world_say_measured(&pair.a, 1, 2 * MB);
+    assert_true(budget_used(pair.a.pool) == 72 * MB);
+    close_pair(&pair);
+}
+
+static void who_gives_way_does_not_come_back_from_a_mold_that_must_go(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    open_pair(&pair, 0);
+    load(&pair.a);
+    world_queue(&pair.a);
+    staff_give_up(pair.a.pool, 0, EXIT_MEMORY, true);
+    world_run(&pair.a);
+    world_end(&pair.a, 500, WORLD_EXIT_0);
+    assert_int_equal(played.asks, 1);
+    assert_int_equal(played.quits, 1);
+    /* Requests still wait: it is loaded anew. */
+    world_end(&pair.a, 101, WORLD_EXIT_0);
+    assert_int_equal(played.execs, 2);
+    close_pair(&pair);
+}
+
 static void a_pool_that_does_not_fit_waits_until_another_has_given_way(void **state)
 {
     struct pair pair;
@@ -215,6 +252,8 @@ int main(void)
         cmocka_unit_test(
             a_pool_takes_what_its_mold_had_when_it_was_loaded_and_what_its_workers_report),
         cmocka_unit_test(who_leaves_is_counted_until_it_has_left),
+        cmocka_unit_test(a_fresh_worker_counts_for_what_its_like_takes),
+        cmocka_unit_test(who_gives_way_does_not_come_back_from_a_mold_that_must_go),
         cmocka_unit_test(a_pool_that_does_not_fit_waits_until_another_has_given_way),
         cmocka_unit_test(a_processor_starts_one_at_a_time_for_all_pools),
         cmocka_unit_test(a_start_that_hangs_does_not_keep_others_waiting),

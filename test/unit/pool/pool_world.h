@@ -336,11 +336,12 @@ static inline void world_start(struct world *world)
     assert_int_equal(pool_serving(world->pool), pool_wanted(world->pool));
 }
 
-/* A worker says how much it takes. */
+/* A worker that has answered requests says how much it takes. */
 static inline void world_say_measured(struct world *world, uint32_t index, uint64_t bytes)
 {
     char text[100];
 
+    atomic_store(&world->pool->instance.board.workers[index].requests, 1);
     (void)snprintf(text, sizeof text, "measured\nindex=%u\npid=%d\nprivate_bytes=%llu\n", index,
                    (int)world->pool->workers[index].pid, (unsigned long long)bytes);
     world_say(world, text);
