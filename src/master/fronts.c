@@ -144,7 +144,7 @@ static void keep_parcel(struct master_front *front, const struct front_message *
 void fronts_tell(struct master_front *front, const struct front_message *message, const int *fds,
                  size_t count)
 {
-    if (!front->pid || front->mute)
+    if (!front->pid || front->deaf)
         return;
     if (!list_is_empty(&front->parcels) ||
         front_message_send(front->channel, message, fds, count) == -EAGAIN)
@@ -166,7 +166,7 @@ uint32_t fronts_tell_users(const struct master_pool *pool, const struct front_me
 
     for (uint32_t i = 0; i < BOARD_FRONTS; i++) {
         struct master_front *front = &master->fronts[i];
-        int64_t number = front->pid ? edition_find_pool(front->edition, pool) : -1;
+        int64_t number = front->pid && !front->mute ? edition_find_pool(front->edition, pool) : -1;
         if (number < 0)
             continue;
         addressed.pool = (uint32_t)number;
@@ -464,7 +464,8 @@ int fronts_adopt(struct master *master, uint32_t entry, const struct master_fron
 static bool has_server(const struct master *master)
 {
     for (uint32_t i = 0; i < BOARD_FRONTS; i++)
-        if (master->fronts[i].pid && master->fronts[i].edition == master->edition)
+        if (master->fronts[i].pid && master->fronts[i].edition == master->edition &&
+            !master->fronts[i].retiring)
             return true;
     return false;
 }
@@ -520,7 +521,7 @@ static void forget(struct master_front *front)
     list_for_each_safe (link, &front->parcels)
         free_parcel(CONTAINER_OF(link, struct master_parcel, link));
     front->pid = 0;
-    front->accepting = front->mute = false;
+    front->accepting = front->mute = front->deaf = false;
     front->edition = NULL;
 }
 
@@ -562,7 +563,7 @@ bool fronts_ended(struct master *master, pid_t pid, int wait_status)
     for (uint32_t entry = 0; entry < BOARD_FRONTS; entry++) {
         struct master_front *front = &master->fronts[entry];
         struct edition *edition = front->edition;
-        bool was_current = edition == master->edition;
+        bool was_current = edition == master->edition && !front->retiring;
         if (front->pid != pid)
             continue;
         /* What it said before it ended still counts. */

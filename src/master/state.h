@@ -67,7 +67,9 @@ struct master_front {
     bool retiring; /* another one has its listeners */
     bool released; /* and it has closed them */
     bool ending;   /* and has been told to end its streams */
-    bool mute;     /* of another build: what it says, and its numbers of pools, mean nothing here */
+    bool mute; /* its numbers of pools mean nothing here: not heard, and told nothing of pools */
+    bool
+        deaf; /* of a build that speaks otherwise: it was told to retire by that one, and is mute */
     uint64_t started_ms;
 };
 

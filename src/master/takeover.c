@@ -354,8 +354,10 @@ static void take_front(struct master *master, uint32_t entry, const struct saved
     front.channel = saved_fd(in, "channel_fd");
     front.edition = edition_new_former(master->edition);
     list_listeners(master, in, front.edition);
-    front.mute = !list_pools(master, in, front.edition) ||
-                 saved_number(&root, "dialect", UINT32_MAX, 0) != front_message_dialect();
+    front.deaf = saved_number(&root, "dialect", UINT32_MAX, 0) != front_message_dialect();
+    front.mute = !list_pools(master, in, front.edition) || front.deaf;
+    /* Nobody hears of it. */
+    front.released |= front.mute;
     if (front.channel == -1 || fronts_adopt(master, entry, &front) != 0)
         log_error("upgrade: front %d cannot be spoken with; it serves until the server ends",
                   (int)front.pid);

@@ -37,6 +37,15 @@ class UpgradeTest < ServerCase
     path
   end
 
+  # A build that differs in one word of the program; the linker may have made it the end of another text.
+  def build_with(word, other)
+    path = other_build
+    bytes = File.binread(path)
+    assert_includes bytes, "#{word}\0".b
+    File.binwrite(path, bytes.gsub("#{word}\0".b, "#{other}\0".b))
+    path
+  end
+
   # Another version with Ruby files of its own.
   def other_gem(version)
     path = other_build(version)
@@ -372,6 +381,50 @@ class UpgradeTest < ServerCase
     one_front(server)
     eventually(10, "one mold is left") { processes(server, "mold").size == 1 }
     assert_equal 0, stop(server)
+  end
+
+  def test_fronts_that_the_other_build_does_not_understand_drain_all_the_same
+    server = serve
+    other = build_with("worker-late", "worker-lame")
+    before = workers(server).sort
+    echo = TCPSocket.new("127.0.0.1", server.port)
+    echo.write("GET /echo HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: echo\r\n\r\n")
+    assert_equal 101, read_reply(echo).status
+    with_crowd(server, size: 6) do |crowd|
+      [other, BINARY].each do |program|
+        must_upgrade(program)
+        seen = crowd.answers
+        eventually(20, "requests are answered") { crowd.answers > seen + 30 }
+      end
+    end
+    echo.write("still here")
+    assert_equal "still here", echo.readpartial(100)
+    assert_equal before, workers(server).sort
+    echo.close
+    one_front(server)
+    assert_equal 0, stop(server)
+  end
+
+  def test_a_board_of_another_layout_means_new_workers_beside_the_former_ones
+    server = serve
+    other = build_with("layout", "lay0ut")
+    before = workers(server)
+    molds = processes(server, "mold")
+    echo = TCPSocket.new("127.0.0.1", server.port)
+    echo.write("GET /echo HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: echo\r\n\r\n")
+    assert_equal 101, read_reply(echo).status
+    with_crowd(server, size: 6) { must_upgrade(other) }
+    assert_equal before, workers(server) & before
+    assert_equal 2, pool(server)["workers"].size
+    echo.write("still here")
+    assert_equal "still here", echo.readpartial(100)
+    echo.close
+    eventually(30, "the former ones leave") { ((workers(server) + processes(server, "mold")) & (before + molds)).empty? }
+    one_front(server)
+    assert_equal "200", get(server, "/").code
+    with_crowd(server, size: 4) { must_upgrade(BINARY) }
+    assert_equal 0, stop(server)
+    refute_includes server.output, "Traceback"
   end
 
   def test_a_release_that_does_not_start_leaves_the_former_workers_serving
