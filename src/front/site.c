@@ -134,7 +134,8 @@ void site_table_init(struct site_table *table, const struct config *config,
         site->number = i;
         init_places(site, &pools);
         /* Without a pool there is nothing that it could tell. */
-        site->pulse = site->whole.pool == SITE_NO_POOL ? (struct span){0} : span_of(pulse);
+        if (site->whole.pool != SITE_NO_POOL)
+            site->pulse = span_of(pulse);
         init_internal(site, config);
         add_hosts(table, site);
     }
@@ -203,7 +204,9 @@ static size_t match(struct span path, struct span place)
             return 0;
         at++;
     }
-    return at == path.size || path.data[at] == '/' ? at : 0;
+    if (at < path.size && path.data[at] != '/')
+        return 0;
+    return at;
 }
 
 const struct site_place *site_find_place(const struct site *site, struct span path,
