@@ -141,7 +141,8 @@ void rack_break(struct rack_job *job, uint32_t worker, const char *reason)
     rack->options.owner->on_broken(rack->options.owner_data, worker);
 }
 
-/* The board says that a slot is free which this loop still holds: somebody wrote over its word. */
+/* The board says that a slot is free which this loop still holds: somebody wrote over its word. Master
+ * hears of it, and looks at the whole board. */
 static void lose(struct rack *rack, uint32_t slot)
 {
     struct rack_entry *entry = &rack->entries[slot];
@@ -150,6 +151,7 @@ static void lose(struct rack *rack, uint32_t slot)
 
     log_error("pool=%s slot=%u was given away by somebody else, its request ends",
               rack->options.pool, slot);
+    rack_want(rack, loop_now_us(rack->loop));
     if (job)
         rack_detach(job);
     rack_forget(rack, entry);
