@@ -161,8 +161,8 @@ test-unit: $(asan_TESTS)
 tsan-unit: $(tsan_TESTS)
 	$(call run_units,$(FIXED_ADDRESSES),$(tsan_TESTS))
 
-# One process for all files, so that the runner closes with one line for all.
-RUN_SYSTEM = $(RUBY) -E UTF-8 -Ilib -Itest -e 'ARGV.each { |file| require File.expand_path(file) }' $(SYSTEM_TESTS)
+# In three processes: the tests mostly wait. TEST_JOBS=1 runs all of them in one.
+RUN_SYSTEM = $(RUBY) tools/system_tests.rb $(SYSTEM_TESTS)
 
 test-system: all
 	LEAT_BINARY=$(CURDIR)/build/leat $(RUN_SYSTEM)
