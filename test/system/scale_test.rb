@@ -141,7 +141,7 @@ class ScaleTest < ServerCase
     end
     eventually(10, "the last replacement is over") { pool(server)["workers"].map { |worker| worker["state"] } == %w[idle idle] }
     count = pool(server)["exits"]["max_requests"]
-    assert_operator count, :>=, 8
+    assert_operator count, :>=, 4 # a former worker serves on until the new one does
     assert_operator count, :<=, 20
     assert_equal({ "max_requests" => count }, exits(server))
     assert_equal count, server.output.scan(/ended: reason=max_requests /).size
