@@ -294,11 +294,17 @@ class HooksTest < ServerCase
     })
   RUBY
 
-  # One client that asks again and again, with the pause of a fast reader: there is no request meanwhile.
+  # One client that asks for a page and its files, again and again: the worker is idle meanwhile.
   def test_major_collections_happen_between_requests
     app GARBAGE
+    write "public/file.txt", "file"
     server = start(*production("-w", "1", "-t", "3"))
-    counts = Net::HTTP.start("127.0.0.1", server.port) { |http| Array.new(1000) { sleep(0.002) && http.get("/").body.split.map(&:to_i) } }
+    counts = Net::HTTP.start("127.0.0.1", server.port) do |http|
+      Array.new(1000) do
+        5.times { http.get("/file.txt") }
+        http.get("/").body.split.map(&:to_i)
+      end
+    end
     all = counts.last.last - counts.first.first
     within = counts.sum { |before, after| after - before }
     assert_operator all, :>, 5
